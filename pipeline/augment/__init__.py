@@ -1,0 +1,22 @@
+"""Augmentation: ranges, draws, matrices and the pixel kernel."""
+
+from pipeline.augment.draws import AugmentParameters, draw_parameters
+from pipeline.augment.geometry import DRAW_COLUMNS, draw_rows, inverse_maps
+from pipeline.augment.kernel import RESAMPLERS, augment_function, preprocess_function
+from pipeline.augment.preprocess import IDENTITY, ChannelAffine
+from pipeline.augment.spec import FILL_MODES, AugmentRanges
+
+__all__ = [
+    "DRAW_COLUMNS",
+    "FILL_MODES",
+    "IDENTITY",
+    "RESAMPLERS",
+    "AugmentParameters",
+    "AugmentRanges",
+    "ChannelAffine",
+    "augment_function",
+    "draw_parameters",
+    "draw_rows",
+    "inverse_maps",
+    "preprocess_function",
+]

@@ -1,0 +1,234 @@
+"""From samples to batches: the one place where the order of the stages is written.
+
+    step -> indices, draws, labels -> [cache] <- read and decode -> augment and preprocess (host) -> prefetch
+
+The pipeline moves whole batches: which samples a step sees is known from (seed, epoch, step) alone, so what the cache holds is
+gathered in one copy, only what it lacks is decoded, and one dataset runs over all epochs without a pause between them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline.augment import (
+    IDENTITY,
+    AugmentRanges,
+    ChannelAffine,
+    augment_function,
+    draw_parameters,
+    draw_rows,
+    preprocess_function,
+)
+from pipeline.decode import DecodeConfig, decode_image
+from pipeline.pixels import PixelCache
+from pipeline.randomness import epoch_order
+from pipeline.samples import Samples
+
+__all__ = ["CACHE_MODES", "Feed", "FeedConfig"]
+
+CACHE_MODES = ("off", "ram")
+_CHANNELS = 3
+# Batches under way in the loading stage: the second hides the tail of the first; within a batch the images are parallel.
+_BATCHES_LOADING = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedConfig:
+    """How samples become batches.
+
+    Attributes:
+        decode: target size, filter and method.
+        batch_size: images a batch; the last of an epoch may be smaller.
+        parallel_images: images of a batch that are read and decoded at once.
+        prefetch_batches: finished batches held ready; 0 makes each batch only when it is asked for.
+        seed: of the order and the augmentation.
+        augment: ranges, or None for no augmentation.
+        augment_on: `host` gives augmented float32 images; `device` gives (uint8 images, draws) for the compiled train step.
+        resampler: `fused` or `addons`, see `augment_function`.
+        preprocess: what the backbone wants of its pixels.
+    """
+
+    decode: DecodeConfig
+    batch_size: int = 32
+    parallel_images: int = 4
+    prefetch_batches: int = 2
+    seed: int = 42
+    augment: AugmentRanges | None = field(default_factory=AugmentRanges)
+    augment_on: Literal["host", "device"] = "host"
+    resampler: str = "fused"
+    preprocess: ChannelAffine = IDENTITY
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} must be a whole number of {least} or more, not {getattr(self, name)!r}"
+            for name, least in (("batch_size", 1), ("parallel_images", 1), ("prefetch_batches", 0), ("seed", 0))
+            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= least)
+        ]
+        if self.augment_on not in ("host", "device"):
+            problems.append(f"augment_on must be host or device, not {self.augment_on!r}")
+        if problems:
+            raise ValueError("; ".join(problems))
+
+
+class Feed:
+    """The batches of one data set, for training over any epochs and for evaluation.
+
+    Args:
+        samples: what to read.
+        config: how.
+        cache: keeps decoded pixels from the first visit on; None decodes anew each time.
+    """
+
+    def __init__(self, samples: Samples, config: FeedConfig, cache: PixelCache | None = None) -> None:
+        self.samples = samples
+        self.config = config
+        self.cache = cache
+        self._labels = samples.targets.astype(np.float32)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one epoch, the last, smaller one included."""
+        return -(-len(self.samples) // self.config.batch_size)
+
+    def training(self, epochs: range) -> tf.data.Dataset:
+        """Shuffled, augmented batches of consecutive epochs, `steps_per_epoch` each.
+
+        Args:
+            epochs: which, from 1; `range(3, 11)` continues a run after its second epoch just as if it had not stopped.
+
+        Returns:
+            (images float32 (N, H, W, 3), labels float32 (N,)), or ((images uint8 (N, H, W, 3), draws float32 (N, 8)), labels)
+            where augmentation is on the device.
+        """
+        config, plan = self.config, _EpochPlan(self, epochs)
+        steps = tf.data.Dataset.range(len(epochs) * self.steps_per_epoch)
+        batches = self._load(steps.map(plan.batch))
+        if config.augment is None:
+            prepare = _at_full_batch(preprocess_function(config.preprocess), config.batch_size)
+            batches = self._map(batches, lambda images, draws, labels: (prepare(images), labels))
+        elif config.augment_on == "host":
+            augment = augment_function(config.augment, config.preprocess, resampler=config.resampler)
+            augment = _at_full_batch(augment, config.batch_size)
+            batches = self._map(batches, lambda images, draws, labels: (augment(images, draws), labels))
+        else:
+            batches = batches.map(lambda images, draws, labels: ((images, draws), labels))
+        return self._finish(batches)
+
+    def evaluation(self) -> tf.data.Dataset:
+        """One pass over the samples in their own order, preprocessed but never augmented.
+
+        Returns:
+            (images float32 (N, H, W, 3), labels float32 (N,)).
+        """
+        prepare = _at_full_batch(preprocess_function(self.config.preprocess), self.config.batch_size)
+        in_order = tf.data.Dataset.range(len(self.samples)).batch(self.config.batch_size)
+        labels = tf.constant(self._labels)
+        batches = self._load(in_order.map(lambda indices: (indices, (), tf.gather(labels, indices))))
+        return self._finish(self._map(batches, lambda images, draws, labels: (prepare(images), labels)))
+
+    def decoded(self) -> tf.data.Dataset:
+        """One pass in order without labels: uint8 (N, H, W, 3) as they come from the decoder or the cache."""
+        in_order = tf.data.Dataset.range(len(self.samples)).batch(self.config.batch_size)
+        return self._finish(self._load(in_order.map(lambda indices: (indices, (), ()))).map(lambda images, *_: images))
+
+    def _load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """(indices, draws, labels) to (images uint8, draws, labels)."""
+        config, cache = self.config, self.cache
+        paths = tf.constant(self.samples.paths)
+        shape = (config.decode.height, config.decode.width, _CHANNELS)
+
+        def read_and_decode(index: tf.Tensor) -> tf.Tensor:
+            return decode_image(tf.io.read_file(paths[index]), config.decode)
+
+        def decode_all(indices: tf.Tensor) -> tf.Tensor:
+            signature = tf.TensorSpec(shape, tf.uint8)
+            return tf.map_fn(
+                read_and_decode, indices, fn_output_signature=signature, parallel_iterations=config.parallel_images
+            )
+
+        def load(indices: tf.Tensor, draws: Any, labels: Any) -> tuple[tf.Tensor, Any, Any]:
+            if cache is None:
+                return decode_all(indices), draws, labels
+            missing = tf.ensure_shape(tf.numpy_function(cache.missing, [indices], tf.int64), [None])
+            decoded = decode_all(tf.gather(indices, missing))
+            images = tf.numpy_function(cache.merge, [indices, missing, decoded], tf.uint8)
+            return tf.ensure_shape(images, (None, *shape)), draws, labels
+
+        # one image at a time means one batch at a time too
+        loading = _BATCHES_LOADING if config.parallel_images > 1 else None
+        return batches.map(load, num_parallel_calls=loading, deterministic=True)
+
+    def _map(self, batches: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+        # without prefetch the consumer itself does the work, so that nothing runs ahead of it
+        calls = _BATCHES_LOADING if self.config.prefetch_batches else None
+        return batches.map(function, num_parallel_calls=calls, deterministic=True)
+
+    def _finish(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        options = tf.data.Options()
+        options.deterministic = True
+        # every degree of parallelism is set above; tuning would also add a prefetch that was switched off
+        options.autotune.enabled = False
+        options.experimental_optimization.inject_prefetch = False
+        return batches.prefetch(self.config.prefetch_batches).with_options(options) if (
+            self.config.prefetch_batches
+        ) else batches.with_options(options)
+
+
+class _EpochPlan:
+    """Which samples, draws and labels each step of a training run sees."""
+
+    def __init__(self, feed: Feed, epochs: range) -> None:
+        self._feed = feed
+        self._epochs = epochs
+        self._lock = threading.Lock()
+        self._current: tuple[int, np.ndarray, np.ndarray] | None = None
+
+    def batch(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The step's indices int64 (N,), draws float32 (N, 8) and labels float32 (N,)."""
+        indices, draws, labels = tf.numpy_function(self._batch, [step], [tf.int64, tf.float32, tf.float32])
+        return tf.ensure_shape(indices, [None]), tf.ensure_shape(draws, [None, 8]), tf.ensure_shape(labels, [None])
+
+    def _batch(self, step: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        feed, size = self._feed, self._feed.config.batch_size
+        epoch, position = divmod(int(step), feed.steps_per_epoch)
+        order, draws = self._epoch(self._epochs[epoch])
+        indices = order[position * size : (position + 1) * size]
+        return indices, draws[indices], feed._labels[indices]
+
+    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        with self._lock:
+            if self._current is None or self._current[0] != epoch:
+                config, count = self._feed.config, len(self._feed.samples)
+                parameters = draw_parameters(
+                    config.augment or AugmentRanges(),
+                    seed=config.seed,
+                    epoch=epoch,
+                    count=count,
+                    height=config.decode.height,
+                    width=config.decode.width,
+                )
+                self._current = epoch, epoch_order(config.seed, epoch, count), draw_rows(parameters)
+            return self._current[1:]
+
+
+def _at_full_batch(function: Callable[..., tf.Tensor], batch_size: int) -> Callable[..., tf.Tensor]:
+    """Runs an XLA function at one batch size only, so that an epoch's last batch does not compile it again."""
+
+    def run(*tensors: tf.Tensor) -> tf.Tensor:
+        count = tf.shape(tensors[0])[0]
+
+        def pad(tensor: tf.Tensor) -> tf.Tensor:
+            rest = [[0, batch_size - count]] + [[0, 0]] * (tensor.shape.rank - 1)
+            return tf.pad(tensor, rest)
+
+        full = [tf.cond(count < batch_size, lambda t=tensor: pad(t), lambda t=tensor: t) for tensor in tensors]
+        full = [tf.ensure_shape(tensor, (batch_size, *tensor.shape[1:])) for tensor in full]
+        return function(*full)[:count]
+
+    return run
