@@ -2,10 +2,10 @@
 
     python benchmarks/pipeline_against_keras.py --data DIR
 
-Both read the same folder (one sub-folder a class), with the recipe of `AugmentRanges` on the host, nearest, exact decoding.
-Keras runs first. Then the pipeline: one warm-up (compilation), then, round by round, one epoch cold (page cache evicted, pixel
-cache empty, as far as the system allows) and one epoch with every image in the pixel cache. The medians and the ratios to
-Keras's figure of the same process are printed, or written as one JSON line with `--json`.
+Both read the same folder (one sub-folder a class), with the recipe of `AugmentRanges` on the host, nearest, exact
+decoding. Keras runs first. Then the pipeline: one warm-up (compilation), then, round by round, one epoch cold (page
+cache evicted, pixel cache empty, as far as the system allows) and one epoch with every image in the pixel cache. The
+medians and the ratios to Keras's figure of the same process are printed, or written as one JSON line with `--json`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pandas as pd
 import tensorflow as tf
 
-from pipeline import AugmentRanges, ChannelAffine, DecodeConfig, Feed, FeedConfig, PixelCache, Samples
-from pipeline import plan_pixel_cache, samples_from_folder
+from pipeline import (
+    AugmentRanges,
+    ChannelAffine,
+    DecodeConfig,
+    Feed,
+    FeedConfig,
+    PixelCache,
+    Samples,
+    plan_pixel_cache,
+    samples_from_folder,
+)
 from telemetry import evict_files
 
 _SCALE = ChannelAffine(scale=(1 / 127.5,) * 3, offset=(-1.0,) * 3)
@@ -87,7 +96,9 @@ def measure(samples: Samples, config: FeedConfig, rounds: int) -> dict[str, list
 @click.option("--size", default=299, show_default=True)
 @click.option("--batch-size", default=32, show_default=True)
 @click.option("--rounds", default=3, show_default=True)
-@click.option("--keras-images", default=640, show_default=True, help="Images that Keras's generator makes for its figure.")
+@click.option(
+    "--keras-images", default=640, show_default=True, help="Images that Keras's generator makes for its figure."
+)
 @click.option("--json", "as_json", is_flag=True)
 def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, as_json: bool) -> None:
     """Prints the pipeline's images/s beside Keras's generator's."""

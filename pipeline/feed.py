@@ -2,8 +2,9 @@
 
     step -> indices, draws, labels -> [cache] <- read and decode -> augment and preprocess (host) -> prefetch
 
-The pipeline moves whole batches: which samples a step sees is known from (seed, epoch, step) alone, so what the cache holds is
-gathered in one copy, only what it lacks is decoded, and one dataset runs over all epochs without a pause between them.
+The pipeline moves whole batches: which samples a step sees is known from (seed, epoch, step) alone, so what the cache
+holds is gathered in one copy, only what it lacks is decoded, and one dataset runs over all epochs without a pause
+between them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ __all__ = ["CACHE_MODES", "Feed", "FeedConfig"]
 
 CACHE_MODES = ("off", "ram")
 _CHANNELS = 3
-# Batches under way in the loading stage: the second hides the tail of the first; within a batch the images are parallel.
+# Batches under way in the loading stage: the second hides the tail of the first; within a batch the images are
+# parallel.
 _BATCHES_LOADING = 2
 
 
@@ -49,7 +51,8 @@ class FeedConfig:
         prefetch_batches: finished batches held ready; 0 makes each batch only when it is asked for.
         seed: of the order and the augmentation.
         augment: ranges, or None for no augmentation.
-        augment_on: `host` gives augmented float32 images; `device` gives (uint8 images, draws) for the compiled train step.
+        augment_on: `host` gives augmented float32 images; `device` gives (uint8 images, draws) for the compiled train
+            step.
         resampler: `fused` or `addons`, see `augment_function`.
         preprocess: what the backbone wants of its pixels.
     """
@@ -103,8 +106,8 @@ class Feed:
             epochs: which, from 1; `range(3, 11)` continues a run after its second epoch just as if it had not stopped.
 
         Returns:
-            (images float32 (N, H, W, 3), labels float32 (N,)), or ((images uint8 (N, H, W, 3), draws float32 (N, 8)), labels)
-            where augmentation is on the device.
+            (images float32 (N, H, W, 3), labels float32 (N,)), or ((images uint8 (N, H, W, 3), draws float32 (N, 8)),
+            labels) where augmentation is on the device.
         """
         config, plan = self.config, _EpochPlan(self, epochs)
         steps = tf.data.Dataset.range(len(epochs) * self.steps_per_epoch)
@@ -175,9 +178,11 @@ class Feed:
         # every degree of parallelism is set above; tuning would also add a prefetch that was switched off
         options.autotune.enabled = False
         options.experimental_optimization.inject_prefetch = False
-        return batches.prefetch(self.config.prefetch_batches).with_options(options) if (
-            self.config.prefetch_batches
-        ) else batches.with_options(options)
+        return (
+            batches.prefetch(self.config.prefetch_batches).with_options(options)
+            if (self.config.prefetch_batches)
+            else batches.with_options(options)
+        )
 
 
 class _EpochPlan:

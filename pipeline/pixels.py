@@ -1,8 +1,8 @@
 """The pixel cache: decoded uint8 images in RAM, one row a sample, filled while the first epoch runs.
 
-Rows are addressed by sample, so any order of an epoch reads them directly and no shuffle buffer of images exists. What does
-not fit is never put in: a fixed random part of the samples is kept and the rest streamed, because a cache that evicts serves
-nothing to a reader that visits every sample once an epoch.
+Rows are addressed by sample, so any order of an epoch reads them directly and no shuffle buffer of images exists. What
+does not fit is never put in: a fixed random part of the samples is kept and the rest streamed, because a cache that
+evicts serves nothing to a reader that visits every sample once an epoch.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ def plan_pixel_cache(samples: int, row_shape: tuple[int, int, int], budget_bytes
     Returns:
         The plan; all samples if they fit.
     """
-    return CachePlan(samples=samples, kept=min(samples, max(budget_bytes, 0) // int(np.prod(row_shape))), row_shape=row_shape)
+    return CachePlan(
+        samples=samples, kept=min(samples, max(budget_bytes, 0) // int(np.prod(row_shape))), row_shape=row_shape
+    )
 
 
 class PixelCache:
     """Decoded images by sample index. Safe to use from several threads.
 
-    A row is written before it is marked complete, so that a reader never sees half an image. Two threads that decode the same
-    sample at once write the same bytes.
+    A row is written before it is marked complete, so that a reader never sees half an image. Two threads that decode
+    the same sample at once write the same bytes.
     """
 
     def __init__(self, plan: CachePlan, *, seed: int = 0) -> None:

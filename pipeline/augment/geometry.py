@@ -1,7 +1,8 @@
 """Parameters to matrices: flip, shift, rotation, shear and zoom become one map a sample.
 
-Every matrix maps an *output* pixel to the *input* position it is sampled from, in pixels (column, row), with the origin at the
-image's centre ((W - 1) / 2, (H - 1) / 2). Coordinates about the centre keep float32 rounding small in the kernel.
+Every matrix maps an *output* pixel to the *input* position it is sampled from, in pixels (column, row), with the origin
+at the image's centre ((W - 1) / 2, (H - 1) / 2). Coordinates about the centre keep float32 rounding small in the
+kernel.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ DRAW_COLUMNS = ("column_x", "column_y", "column_offset", "row_x", "row_y", "row_
 def inverse_maps(parameters: AugmentParameters) -> np.ndarray:
     """The output-to-input map of each sample: rotation · shift · shear · zoom · flip.
 
-    The order and the matrices are those of Keras's `apply_affine_transform` (shear is [[1, -sin s], [0, cos s]]), with each
-    shift on its own axis and the pivot at the image's centre.
+    The order and the matrices are those of Keras's `apply_affine_transform` (shear is [[1, -sin s], [0, cos s]]), with
+    each shift on its own axis and the pivot at the image's centre.
 
     Returns:
         float64 (N, 2, 3): input (column, row) = matrix · (column, row, 1) of the output.

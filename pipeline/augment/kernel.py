@@ -19,9 +19,7 @@ __all__ = ["RESAMPLERS", "augment_function", "preprocess_function"]
 AugmentFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def augment_function(
-    ranges: AugmentRanges, preprocess: ChannelAffine, *, resampler: str = "fused"
-) -> AugmentFunction:
+def augment_function(ranges: AugmentRanges, preprocess: ChannelAffine, *, resampler: str = "fused") -> AugmentFunction:
     """Makes the function that augments and preprocesses a batch.
 
     Args:
@@ -30,8 +28,8 @@ def augment_function(
         resampler: `fused`, one XLA function on host or device, or `addons`, `tfa.image.transform`.
 
     Returns:
-        A deterministic function of (images uint8 (N, H, W, 3), draws float32 (N, 8)) that gives float32 (N, H, W, 3), usable
-        eagerly, in a tf.data map and inside a compiled train step.
+        A deterministic function of (images uint8 (N, H, W, 3), draws float32 (N, 8)) that gives float32 (N, H, W, 3),
+        usable eagerly, in a tf.data map and inside a compiled train step.
 
     Raises:
         MissingPackageError: for `addons` where tensorflow-addons cannot be imported.

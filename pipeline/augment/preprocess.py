@@ -1,7 +1,7 @@
 """What a backbone wants its pixels to be, as plain data: one affine map a channel.
 
-Every `preprocess_input` of keras.applications is such a map, so it can be fused into the augmentation, written to run.json
-and applied by whoever loads the saved model.
+Every `preprocess_input` of keras.applications is such a map, so it can be fused into the augmentation, written to
+run.json and applied by whoever loads the saved model.
 """
 
 from __future__ import annotations

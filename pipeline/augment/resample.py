@@ -1,7 +1,8 @@
 """The warp: one bilinear resampling pass over a batch, written so that XLA fuses it into one loop.
 
-Measured alternatives stand in docs/performance.md; gathering whole pixels of the uint8 batch by (row, column) is the fastest
-on both TensorFlow versions, because XLA folds it, unlike a gather from a repacked copy, into the loop over the output.
+Measured alternatives stand in docs/performance.md; gathering whole pixels of the uint8 batch by (row, column) is the
+fastest on both TensorFlow versions, because XLA folds it, unlike a gather from a repacked copy, into the loop over the
+output.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ def _nearest(position: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def _reflect(position: tf.Tensor, size: int) -> tf.Tensor:
-    # half-sample mirror, period 2n: bilinear taps mirrored about an edge equal the clamped taps of the mirrored position
+    # half-sample mirror, period 2n: bilinear taps mirrored about an edge equal the clamped taps of the mirrored
+    # position
     folded = tf.math.floormod(position + 0.5, 2.0 * size)
     return tf.minimum(folded, 2.0 * size - folded) - 0.5
 

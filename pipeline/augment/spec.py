@@ -13,10 +13,11 @@ FILL_MODES = ("nearest", "constant", "reflect", "wrap")
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentRanges:
-    """Ranges with the meaning of ImageDataGenerator's documentation; the defaults are a common transfer learning recipe.
+    """Ranges with the meaning of ImageDataGenerator's documentation; the defaults are a usual recipe.
 
-    A shift below 1 is a share of the side, from 1 on it is in pixels, as in Keras; width shift moves the image sideways and
-    height shift up and down. Example: `AugmentRanges(rotation_degrees=30)` turns each image by an angle in [-30, 30].
+    A shift below 1 is a share of the side, from 1 on it is in pixels, as in Keras; width shift moves the image sideways
+    and height shift up and down. Example: `AugmentRanges(rotation_degrees=30)` turns each image by an angle in [-30,
+    30].
 
     Attributes:
         rotation_degrees: angle in [-r, r].
@@ -53,7 +54,9 @@ class AugmentRanges:
         if not (_is_range(self.zoom) and self.zoom[0] > 0):
             problems.append(f"zoom must be two finite numbers above 0, the lower first, not {self.zoom!r}")
         if self.brightness is not None and not _is_range(self.brightness):
-            problems.append(f"brightness must be two finite numbers of 0 or more, the lower first, not {self.brightness!r}")
+            problems.append(
+                f"brightness must be two finite numbers of 0 or more, the lower first, not {self.brightness!r}"
+            )
         if self.fill_mode not in FILL_MODES:
             problems.append(f"fill_mode must be one of {', '.join(FILL_MODES)}, not {self.fill_mode!r}")
         if not math.isfinite(self.cval):

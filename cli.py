@@ -1,0 +1,520 @@
+"""Feedline's command line: train with one flag changed, then compare what disk, CPU and GPU did.
+
+Each command is a thin shell over one function. TensorFlow is imported only by the commands that train, so that help and
+reports are there at once; the flags' choices are therefore spelled here, and a test holds them to the packages' own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from telemetry import (
+    RecordError,
+    compare_runs,
+    epoch_rows,
+    format_comparison,
+    format_table,
+    load_run,
+    render_comparison,
+    write_report,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    from model import TrainConfig
+    from pipeline import AugmentRanges
+
+_UNIT_BYTES = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_AUTO = "auto"
+
+
+class SizeType(click.ParamType):
+    """Image size: one number for a square, or HEIGHTxWIDTH."""
+
+    name = "N|HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Returns (height, width) in pixels."""
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(\d+)(?:x(\d+))?", value.strip().lower())
+        if not found or "0" in (found[1].lstrip("0") or "0", (found[2] or "1").lstrip("0") or "0"):
+            self.fail(f"{value!r} is not an image size; give one such as 299 or 240x320 (height x width)", param, ctx)
+        return int(found[1]), int(found[2] or found[1])
+
+
+class RangeType(click.ParamType):
+    """A lower and an upper bound, or one amount around a centre, or none."""
+
+    name = "LOW,HIGH"
+
+    def __init__(self, centre: float | None = None, optional: bool = False) -> None:
+        self._centre = centre
+        self._optional = optional
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns (low, high), or None for `none`."""
+        if not isinstance(value, str):
+            return value
+        if self._optional and value == "none":
+            return None
+        try:
+            numbers = [float(part) for part in value.split(",")]
+        except ValueError:
+            numbers = []
+        if len(numbers) == 1 and self._centre is not None:
+            return self._centre - numbers[0], self._centre + numbers[0]
+        if len(numbers) != 2:
+            self.fail(f"{value!r} is not a range; give two numbers such as 0.5,1.5", param, ctx)
+        return tuple(numbers)
+
+
+class CountType(click.ParamType):
+    """A whole number, or auto."""
+
+    name = "auto|N"
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Returns the number, or `auto`."""
+        if value == _AUTO or isinstance(value, int):
+            return value
+        if not value.isdecimal() or int(value) < self._least:
+            self.fail(f"{value!r} is neither auto nor a whole number of {self._least} or more", param, ctx)
+        return int(value)
+
+
+class MemoryType(click.ParamType):
+    """An amount of memory: bytes with a unit, or a share between 0 and 1."""
+
+    name = "SIZE|SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
+        """Returns bytes as an int, or a share as a float."""
+        if not isinstance(value, str):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", value.strip().lower())
+        number = float(found[1]) if found else 0.0
+        if found and found[2] and number > 0:
+            return int(number * _UNIT_BYTES[found[2].upper()])
+        if found and not found[2] and 0 < number <= 1:
+            return number
+        return self.fail(f"{value!r} is neither a size such as 4GiB nor a share such as 0.5", param, ctx)
+
+
+@contextmanager
+def _errors_as_one_line() -> Iterator[None]:
+    """Turns what the packages refuse into one clear line: bad input or usage ends with exit code 2."""
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+        refusal = click.ClickException(str(error))
+        refusal.exit_code = 2
+        raise refusal from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    if isinstance(error, RecordError):
+        return True
+    if "model" not in sys.modules:
+        return False
+    from model import ModelError
+    from pipeline import DataError
+
+    return isinstance(error, (ModelError, DataError))
+
+
+def _say(line: str) -> None:
+    """Progress goes to stderr; a line that replaces the one before has no end."""
+    click.echo(line, err=True, nl=not line.startswith("\r") or "(" in line)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="feedline")
+def main() -> None:
+    r"""Keep a training accelerator fed, and see why when it is not.
+
+    \b
+    Train twice with one flag changed, then compare what disk, CPU and GPU did in each epoch and phase:
+      python cli.py train --name cached
+      python cli.py train --name uncached --no-cache
+      python cli.py compare runs/cached runs/uncached
+    """
+
+
+_TRAIN_OPTIONS = (
+    # data
+    click.option(
+        "--data", "folder", metavar="DIR", help="Images, one sub-folder a class.  [default: a demonstration set]"
+    ),
+    click.option("--csv", metavar="FILE", help="A table of image paths and classes, in place of --data."),
+    click.option("--x-col", "x_column", default="Photo", show_default=True, help="The table's column of paths."),
+    click.option("--y-col", "y_column", default="Class", show_default=True, help="The table's column of classes."),
+    click.option("--images", metavar="DIR", help="Where relative paths start.  [default: the table's folder]"),
+    click.option("--val-data", "validation_folder", metavar="DIR", help="Validation images, laid out as --data."),
+    click.option("--val-csv", "validation_csv", metavar="FILE", help="Validation table, laid out as --csv."),
+    click.option(
+        "--val-split",
+        "validation_fraction",
+        default=0.2,
+        show_default=True,
+        help="Share of each class that becomes validation data if none is named; 0 for no validation.",
+    ),
+    click.option(
+        "--bad-files",
+        type=click.Choice(["error", "skip"]),
+        default="error",
+        show_default=True,
+        help="What to do with files that cannot be decoded: stop, naming them, or leave them out.",
+    ),
+    click.option(
+        "--verify/--no-verify",
+        default=None,
+        help="Decode every file once before the start.  [default: for up to 50,000 files]",
+    ),
+    # pipeline
+    click.option(
+        "--input",
+        type=click.Choice(["tfdata", "idg"]),
+        default="tfdata",
+        show_default=True,
+        help="tfdata: this pipeline. idg: Keras's own ImageDataGenerator with the same recipe, for a "
+        "comparison (there --width-shift moves images up and down and --height-shift sideways).",
+    ),
+    click.option(
+        "--image-size",
+        type=SizeType(),
+        help="Size that images are decoded to.  [default: 128 for small_cnn, else the backbone's own]",
+    ),
+    click.option(
+        "--interpolation",
+        type=click.Choice(["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]),
+        default="nearest",
+        show_default=True,
+        help="Filter of the resize, the same for both inputs (nearest is Keras's default).",
+    ),
+    click.option(
+        "--decode",
+        "method",
+        type=click.Choice(["exact", "fast"]),
+        default="exact",
+        show_default=True,
+        help="exact: Pillow's pixels. fast: a few grey levels off.",
+    ),
+    click.option(
+        "--cache",
+        type=click.Choice(["off", "ram"]),
+        default="ram",
+        show_default=True,
+        help="ram: keep decoded pixels in memory from epoch 1 on, as far as they fit. off: decode anew in every epoch.",
+    ),
+    click.option("--no-cache", is_flag=True, help="Short for --cache off."),
+    click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Images a step."),
+    click.option(
+        "--prefetch",
+        type=CountType(0),
+        default=_AUTO,
+        show_default=True,
+        help="Batches made ahead of the model; 0 makes each only when it is asked for. auto: 2.",
+    ),
+    click.option("--no-prefetch", is_flag=True, help="Short for --prefetch 0."),
+    click.option(
+        "--parallel",
+        type=CountType(1),
+        default=_AUTO,
+        show_default=True,
+        help="Images that are read and decoded at once. auto: twice the usable cores.",
+    ),
+    # augmentation
+    click.option("--rotation", default=30.0, show_default=True, help="Degrees, to either side."),
+    click.option(
+        "--width-shift", default=0.4, show_default=True, help="Sideways; below 1 a share of the width, else pixels."
+    ),
+    click.option(
+        "--height-shift",
+        default=0.4,
+        show_default=True,
+        help="Up and down; below 1 a share of the height, else pixels.",
+    ),
+    click.option("--shear", default=0.4, show_default=True, help="Degrees (as in Keras: 0.4 does next to nothing)."),
+    click.option(
+        "--zoom",
+        type=RangeType(centre=1.0),
+        default="0.25",
+        show_default=True,
+        help="Z for 1-Z to 1+Z, or LOW,HIGH; below 1 enlarges.",
+    ),
+    click.option(
+        "--horizontal-flip/--no-horizontal-flip", default=True, show_default=True, help="Mirror every second image."
+    ),
+    click.option(
+        "--vertical-flip/--no-vertical-flip",
+        default=False,
+        show_default=True,
+        help="Turn every second image upside down.",
+    ),
+    click.option(
+        "--channel-shift", default=0.0, show_default=True, help="Levels of 255 added to all channels, to either side."
+    ),
+    click.option(
+        "--brightness",
+        type=RangeType(optional=True),
+        default="0.5,1.5",
+        show_default=True,
+        help="Range of the factor, or none.",
+    ),
+    click.option(
+        "--fill-mode",
+        type=click.Choice(["nearest", "constant", "reflect", "wrap"]),
+        default="nearest",
+        show_default=True,
+        help="What stands outside the image.",
+    ),
+    click.option("--cval", default=0.0, show_default=True, help="Level outside for --fill-mode constant."),
+    click.option(
+        "--augment-on",
+        type=click.Choice(["auto", "host", "device", "off"]),
+        default="auto",
+        show_default=True,
+        help="host: in the pipeline. device: in the compiled train step. auto: device if a GPU is visible.",
+    ),
+    click.option(
+        "--resampler",
+        type=click.Choice(["fused", "addons"]),
+        default="fused",
+        show_default=True,
+        help="fused: one XLA function. addons: tfa.image.transform (TensorFlow 2.15 with the extra `addons`).",
+    ),
+    # model
+    click.option(
+        "--backbone",
+        default="small_cnn",
+        show_default=True,
+        help="small_cnn, or a Keras Application, e.g. MobileNetV2.",
+    ),
+    click.option(
+        "--weights",
+        metavar="imagenet|none|FILE",
+        help="Of the backbone, without top; with weights it is frozen.  [default: none for small_cnn, else imagenet]",
+    ),
+    click.option("--learning-rate", default=1e-3, show_default=True, help="Of Adam."),
+    click.option("--epochs", type=click.IntRange(min=1), default=3, show_default=True),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=42,
+        show_default=True,
+        help="Of split, order, augmentation and initial weights.",
+    ),
+    click.option("--monitor", default="val_accuracy", show_default=True, help="Value by which best.keras is chosen."),
+    click.option(
+        "--memory-growth/--no-memory-growth",
+        "growth",
+        default=False,
+        show_default=True,
+        help="Let TensorFlow reserve GPU memory as it needs it, not all at once.",
+    ),
+    click.option(
+        "--gpu-memory-limit", type=MemoryType(), help="The most that TensorFlow reserves: 4GiB, or 0.5 of the card."
+    ),
+    # run
+    click.option(
+        "--evict-page-cache",
+        is_flag=True,
+        help="Drop the data's files from the page cache first, so that epoch 1 reads the disk.",
+    ),
+)
+
+
+def _with_options(options: tuple[Callable, ...]) -> Callable[[Callable], Callable]:
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@main.command()
+@_with_options(_TRAIN_OPTIONS)
+@click.option("--out", default="runs", show_default=True, metavar="DIR", help="Folder of all runs.")
+@click.option("--name", help="Name of this run's folder.  [default: a time stamp]")
+@click.option("--resume", "resumed", metavar="RUN", help="Continue a stopped run; all other flags come from it.")
+@click.pass_context
+def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, **flags: Any) -> None:
+    """Train a classifier and record the load on disk, CPU and GPU.
+
+    Without flags it trains a small network on a demonstration set, in about a minute.
+    """
+    with _errors_as_one_line():
+        if resumed:
+            _refuse_other_flags(ctx)
+        with _start_up_messages_held():
+            import tensorflow as tf
+
+            import model
+
+            model.visible_gpus()  # the first look at the devices is what the rest of the messages are about
+        is_terminal = sys.stderr.isatty()
+        config = None if resumed else _train_config(flags)
+        # this process is the command's own: what takes its weights from Keras's global state is reproducible too
+        tf.keras.utils.set_random_seed(flags["seed"] % 2**32)
+        if resumed:
+            result = model.resume(Path(resumed), report=_say, is_terminal=is_terminal)
+        else:
+            result = model.train(config, out=Path(out), name=name, report=_say, is_terminal=is_terminal)
+    click.echo(format_table(result.rows))
+    click.echo(f"\n{_shown(result.report)}")
+
+
+@contextmanager
+def _start_up_messages_held() -> Iterator[None]:
+    """Keeps what TensorFlow's libraries write at their start off the terminal; an error brings it all back."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(terminal, held.read())
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def _refuse_other_flags(ctx: click.Context) -> None:
+    given = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name != "resumed" and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"--resume takes its flags from the run; leave out {', '.join(given)}")
+
+
+def _train_config(flags: dict[str, Any]) -> TrainConfig:
+    """The flags as one checked value; every problem of theirs is a usage error."""
+    import model
+    import pipeline
+
+    def chosen(*names: str) -> dict[str, Any]:
+        return {name: flags[name] for name in names}
+
+    is_small = flags["backbone"] == "small_cnn"
+    model.check_backbone(flags["backbone"])
+    size = flags["image_size"] or ((128, 128) if is_small else (model.default_image_size(flags["backbone"]),) * 2)
+    augment_on = _augment_on(flags, model.visible_gpus())
+    try:
+        return model.TrainConfig(
+            data=pipeline.DataConfig(
+                **chosen("folder", "csv", "x_column", "y_column", "images", "validation_folder", "validation_csv"),
+                **chosen("validation_fraction", "bad_files", "verify"),
+            ),
+            feed=pipeline.FeedConfig(
+                decode=pipeline.DecodeConfig(height=size[0], width=size[1], **chosen("interpolation", "method")),
+                **chosen("batch_size", "seed", "resampler"),
+                prefetch_batches=0 if flags["no_prefetch"] else _resolved(flags["prefetch"], 2),
+                parallel_images=_resolved(flags["parallel"], 2 * _usable_cores()),
+                augment=None if augment_on == "off" else _augment_ranges(flags),
+                augment_on="device" if augment_on == "device" else "host",
+                preprocess=model.preprocessing_of(flags["backbone"]),
+            ),
+            weights=flags["weights"] or ("none" if is_small else "imagenet"),
+            cache="off" if flags["no_cache"] else flags["cache"],
+            gpu_memory=_gpu_memory(flags),
+            **chosen("backbone", "learning_rate", "input", "epochs", "monitor", "evict_page_cache"),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _augment_on(flags: dict[str, Any], gpus: int) -> str:
+    """Where augmentation runs; Keras's generator knows the host only."""
+    asked, is_idg = flags["augment_on"], flags["input"] == "idg"
+    if is_idg and asked == "device":
+        raise click.UsageError(
+            "--augment-on device: Keras's generator augments on the host; leave it out with --input idg"
+        )
+    if asked == _AUTO:
+        return "device" if gpus and not is_idg else "host"
+    return asked
+
+
+def _augment_ranges(flags: dict[str, Any]) -> AugmentRanges:
+    import pipeline
+
+    names = ("width_shift", "height_shift", "zoom", "horizontal_flip", "vertical_flip", "channel_shift", "brightness")
+    return pipeline.AugmentRanges(
+        rotation_degrees=flags["rotation"],
+        shear_degrees=flags["shear"],
+        fill_mode=flags["fill_mode"],
+        cval=flags["cval"],
+        **{name: flags[name] for name in names},
+    )
+
+
+def _gpu_memory(flags: dict[str, Any]) -> Any:
+    import model
+
+    limit = flags["gpu_memory_limit"]
+    kind = {} if limit is None else {"limit_bytes" if isinstance(limit, int) else "limit_fraction": limit}
+    return model.GpuMemoryConfig(growth=flags["growth"], **kind)
+
+
+def _resolved(value: int | str, automatic: int) -> int:
+    return automatic if value == _AUTO else int(value)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@main.command()
+@click.argument("run", metavar="RUN")
+def report(run: str) -> None:
+    """Print a run's table again and write its report.html."""
+    with _errors_as_one_line():
+        found = load_run(run)
+        path = write_report(found)
+    click.echo(format_table(epoch_rows(found)))
+    click.echo(f"\n{_shown(path)}")
+
+
+@main.command()
+@click.argument("runs", metavar="RUN RUN [...]", nargs=-1, required=True)
+@click.option("--html", "page", default="compare.html", show_default=True, metavar="FILE", help="Page to write.")
+def compare(runs: tuple[str, ...], page: str) -> None:
+    """Print runs side by side, per epoch and phase, and write them as a page."""
+    with _errors_as_one_line():
+        comparison = compare_runs([load_run(run) for run in runs])
+        write_text(Path(page).absolute(), render_comparison(comparison))
+    click.echo(format_comparison(comparison))
+    click.echo(f"\n{_shown(Path(page))}")
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be given from here."""
+    return os.path.relpath(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The errors of the model package, for whoever calls it to show as one line.
+
+    ModelError              anything that this package refuses or fails to do
+    ├── BackboneError       no such backbone, or not at this image size, or not with such a preprocessing
+    ├── WeightsError        a weights file or download that cannot be used
+    ├── MonitorError        a monitor that the training will never report
+    ├── StepError           a model or batch whose training step cannot be timed or augmented
+    ├── DeviceError         a limit on the GPU's memory that cannot be set
+    └── ResumeError         a run that cannot be continued
+
+Each message is one line that names the thing, shows the value and says what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackboneError",
+    "DeviceError",
+    "ModelError",
+    "MonitorError",
+    "ResumeError",
+    "StepError",
+    "WeightsError",
+    "one_line",
+]
+
+
+class ModelError(Exception):
+    """Base of the package's errors."""
+
+
+class BackboneError(ModelError):
+    """A backbone that does not exist, cannot be built at this size, or is not preprocessed channel by channel."""
+
+
+class WeightsError(ModelError):
+    """Weights that are missing, unreadable, of another network, or cannot be downloaded."""
+
+
+class MonitorError(ModelError):
+    """A monitor that is not among the values which the training reports."""
+
+
+class StepError(ModelError):
+    """A compiled model, or a batch, whose training step cannot be timed or augmented."""
+
+
+class DeviceError(ModelError):
+    """A limit on the GPU's memory that cannot be set."""
+
+
+class ResumeError(ModelError):
+    """A run that cannot be continued."""
+
+
+def one_line(error: BaseException) -> str:
+    """Another library's message as one line of at most 300 characters; the error's type where it has none."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -1,0 +1,304 @@
+"""One training from its configuration to a complete run folder, recorded phase by phase."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import tensorflow as tf
+
+from model.checkpoints import checkpoint_callback, completed_epochs, is_better, load_last
+from model.classifier import METRIC_NAMES, build_classifier
+from model.device_fit import augment_on_device
+from model.errors import ResumeError
+from model.gpu_memory import apply_gpu_memory
+from model.monitor import check_monitor
+from model.progress import progress_callback
+from model.step_timing import InputClock, time_input
+from model.train_config import TrainConfig
+from pipeline import (
+    Data,
+    Feed,
+    PixelCache,
+    Samples,
+    augment_function,
+    check_bad_files,
+    data_fingerprint,
+    data_place,
+    keras_flow,
+    load_data,
+    plan_pixel_cache,
+    verify_samples,
+    write_bad_files,
+)
+from telemetry import (
+    EpochRow,
+    Run,
+    RunRecorder,
+    create_run_folder,
+    epoch_rows,
+    evict_files,
+    load_run,
+    phase_callback,
+    smallest_gpu_memory_bytes,
+    write_report,
+)
+
+__all__ = ["TrainResult", "resume", "train"]
+
+Report = Callable[[str], None]
+_CHECK_WORKERS = 4
+_MIB = 2**20
+# The share of the available memory that decoded images may take; the rest is for the model and its batches.
+_CACHE_MEMORY_FRACTION = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """What a training left.
+
+    Attributes:
+        folder: the run's.
+        rows: the epoch x phase table.
+        report: the page that shows it.
+    """
+
+    folder: Path
+    rows: tuple[EpochRow, ...]
+    report: Path
+
+
+def train(
+    config: TrainConfig, *, out: Path, name: str | None, report: Report, is_terminal: bool = False
+) -> TrainResult:
+    """Trains and records a new run.
+
+    Args:
+        config: what to train.
+        out: folder of all runs.
+        name: of this run's folder; None for a time stamp.
+        report: takes lines about the progress.
+        is_terminal: whether progress may rewrite its line.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        DataError, ModelError, RecordError: before the first epoch, leaving no run folder; later for a file that turned
+            bad meanwhile.
+    """
+    check_monitor(METRIC_NAMES, config.monitor, _has_validation(config))
+    folder = create_run_folder(out, name)
+    job = _Job(config, folder, report, is_terminal)
+    with _removed_if_nothing_began(folder):
+        apply_gpu_memory(config.gpu_memory, smallest_gpu_memory_bytes())
+        with job.recorder(resume_epochs=None) as recorder:  # before anything touches the GPU
+            data = job.load_data()
+            model = build_classifier(config.classifier(len(data.train.class_names)))
+            job.fit(recorder, data, model, completed=0, best=None)
+    return job.result()
+
+
+def resume(folder: Path, *, report: Report, is_terminal: bool = False) -> TrainResult:
+    """Continues a stopped run from its last complete epoch, as if it had not stopped.
+
+    Raises:
+        ResumeError: if the run has all its epochs already, or cannot be continued.
+        DataError, ModelError, RecordError: as for `train`; the run stays as it was.
+    """
+    run = load_run(folder)
+    config = _config_of(run)
+    job = _Job(config, run.folder, report, is_terminal)
+    apply_gpu_memory(config.gpu_memory, smallest_gpu_memory_bytes())
+    data = job.load_data()
+    _check_same_data(run, data)
+    model = load_last(run.folder)
+    completed = 0 if model is None else completed_epochs(model, _steps(data.train, config))
+    if completed >= config.epochs:
+        raise ResumeError(f"{run.folder} has all its {config.epochs} epochs; nothing is left to train")
+    if model is None:
+        model = build_classifier(config.classifier(len(data.train.class_names)))
+    best = _best_before(run, config.monitor, completed)
+    report(f"continues after epoch {completed} of {config.epochs}")
+    with job.recorder(resume_epochs=completed) as recorder:
+        job.fit(recorder, data, model, completed=completed, best=best)
+    return job.result()
+
+
+class _Job:
+    """The steps that a new and a continued run share."""
+
+    def __init__(self, config: TrainConfig, folder: Path, report: Report, is_terminal: bool) -> None:
+        self._config = config
+        self._folder = folder
+        self._report = report
+        self._is_terminal = is_terminal
+        self._clock = InputClock()
+
+    def recorder(self, *, resume_epochs: int | None) -> RunRecorder:
+        return RunRecorder(
+            self._folder,
+            data_path=data_place(self._config.data),
+            config=self._config.to_json(),
+            counters=self._counters,
+            resume_epochs=resume_epochs,
+        )
+
+    def load_data(self) -> Data:
+        config = self._config
+        data = load_data(config.data, seed=config.feed.seed, workers=_CHECK_WORKERS, report=self._report)
+        write_bad_files(self._folder / "bad_files.csv", data.bad_files)
+        return data
+
+    def fit(
+        self, recorder: RunRecorder, data: Data, model: tf.keras.Model, *, completed: int, best: float | None
+    ) -> None:
+        config = self._config
+        recorder.add_facts(_facts(config, data))
+        inputs = self._inputs(data, range(completed + 1, config.epochs + 1))
+        # the phases come first, so that saving and printing are in none of them
+        callbacks = [
+            phase_callback(recorder),
+            checkpoint_callback(self._folder, config.monitor, best),
+            progress_callback(self._report, config.epochs, _steps(data.train, config), self._is_terminal),
+        ]
+        self._evict(data)
+        with contextlib.ExitStack() as stack:
+            if config.augments_on_device:
+                ranges, preprocess = config.feed.augment, config.feed.preprocess
+                augment = augment_function(ranges, preprocess, resampler=config.feed.resampler)
+                stack.enter_context(augment_on_device(model, augment))
+            stack.enter_context(time_input(model, self._clock))
+            stack.enter_context(_bad_files_named(data))
+            model.fit(**inputs, epochs=config.epochs, initial_epoch=completed, callbacks=callbacks, verbose=0)
+
+    def result(self) -> TrainResult:
+        run = load_run(self._folder)
+        return TrainResult(folder=self._folder, rows=epoch_rows(run), report=write_report(run))
+
+    def _counters(self) -> dict[str, float]:
+        totals = self._clock.totals()
+        return {"images": totals.images, "input_wait_seconds": totals.wait_seconds}
+
+    def _inputs(self, data: Data, epochs: range) -> dict[str, Any]:
+        """The arguments of `fit` that say where batches come from."""
+        config, validation = self._config, data.validation
+        if config.input == "idg":
+            training = keras_flow(data.train, config.feed, training=True)
+            validating = keras_flow(validation, config.feed, training=False) if validation else None
+        else:
+            caches = self._caches([data.train, *([validation] if validation else [])])
+            training = Feed(data.train, config.feed, caches[0]).training(epochs)
+            validating = Feed(validation, config.feed, caches[1]).evaluation() if validation else None
+        return {
+            "x": training,
+            # Keras's generator keeps Keras's default, which shuffles its batches; our order is settled already
+            "shuffle": config.input == "idg",
+            "steps_per_epoch": _steps(data.train, config),
+            "validation_data": validating,
+            "validation_steps": _steps(validation, config) if validation else None,
+        }
+
+    def _caches(self, parts: list[Samples]) -> list[PixelCache | None]:
+        """A cache of its own for each part, the training images first where memory is short."""
+        if self._config.cache == "off":
+            return [None] * len(parts)
+        row_shape = (self._config.feed.decode.height, self._config.feed.decode.width, 3)
+        budget = int(psutil.virtual_memory().available * _CACHE_MEMORY_FRACTION)
+        caches = []
+        for part, phase in zip(parts, ("train", "validation"), strict=False):
+            plan = plan_pixel_cache(len(part), row_shape, budget)
+            budget -= plan.kept_bytes
+            size = f"{plan.kept_bytes / _MIB:.0f} MiB"
+            self._report(f"cache ram: pixels of {plan.kept} of {len(part)} {phase} images, {size}, filled in epoch 1")
+            caches.append(PixelCache(plan, seed=self._config.feed.seed))
+        return caches
+
+    def _evict(self, data: Data) -> None:
+        if not self._config.evict_page_cache:
+            return
+        paths = [*data.train.paths, *(data.validation.paths if data.validation else ())]
+        evicted = evict_files(paths)
+        reason = f" ({evicted.reason})" if evicted.reason else ""
+        self._report(f"dropped {evicted.evicted_files} of {len(paths)} files from the page cache{reason}")
+
+
+def _has_validation(config: TrainConfig) -> bool:
+    data = config.data
+    return bool(data.validation_folder or data.validation_csv or data.validation_fraction > 0)
+
+
+def _steps(samples: Samples, config: TrainConfig) -> int:
+    return -(-len(samples) // config.feed.batch_size)
+
+
+def _facts(config: TrainConfig, data: Data) -> dict[str, Any]:
+    parts = {"train": data.train, "validation": data.validation}
+    parts = {name: part for name, part in parts.items() if part is not None}
+    return {
+        "class_names": list(data.train.class_names),
+        "preprocessing": {
+            "backbone": config.backbone,
+            "interpolation": config.feed.decode.interpolation,
+            "channel_affine": config.feed.preprocess.to_json(),
+        },
+        "images": {name: len(part) for name, part in parts.items()},
+        "steps_per_epoch": _steps(data.train, config),
+        "bad_files": len(data.bad_files),
+        "data_fingerprint": {name: data_fingerprint(part) for name, part in parts.items()},
+    }
+
+
+def _config_of(run: Run) -> TrainConfig:
+    if run.status == "running":
+        raise ResumeError(f"{run.folder} is still running; wait for it or stop it first")
+    try:
+        return TrainConfig.from_json(dict(run.document["config"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResumeError(f"{run.folder}: its configuration cannot be read ({error}); start a new run") from error
+
+
+def _check_same_data(run: Run, data: Data) -> None:
+    before = run.document.get("data_fingerprint", {}).get("train")
+    if before is not None and before != data_fingerprint(data.train):
+        raise ResumeError(f"{run.folder}: the training images changed since it stopped; start a new run")
+
+
+def _best_before(run: Run, monitor: str, completed: int) -> float | None:
+    """The best value of the monitor in the epochs that are kept; a worse model then never replaces the best."""
+    phase = "validation" if monitor.startswith("val_") else "train"
+    best = None
+    for record in run.phases:
+        value = record.metrics.get(monitor.removeprefix("val_"))
+        is_kept = record.phase == phase and record.epoch <= completed
+        if is_kept and value is not None and is_better(monitor, value, best):
+            best = value
+    return best
+
+
+@contextlib.contextmanager
+def _removed_if_nothing_began(folder: Path) -> Iterator[None]:
+    """Takes a new run's folder away if an error ends it before its first phase."""
+    try:
+        yield
+    except BaseException:
+        if not (folder / "run.json").exists() or not load_run(folder).phases:
+            shutil.rmtree(folder)
+        raise
+
+
+@contextlib.contextmanager
+def _bad_files_named(data: Data) -> Iterator[None]:
+    """Finds out which file it was when reading or decoding fails in the middle of a training."""
+    try:
+        yield
+    except tf.errors.OpError:
+        for part in (data.train, data.validation):
+            if part is not None:
+                check_bad_files(verify_samples(part, _CHECK_WORKERS))
+        raise

@@ -1,0 +1,235 @@
+"""Encoded bytes to uint8 pixels at the target size, inside a TensorFlow graph.
+
+`exact` gives, bit for bit, what Pillow's `open`, `convert("RGB")` and `resize` give, as does Keras's `load_img`;
+`fast` trades a few grey levels for speed. Both take the first frame of an animation and ignore the EXIF orientation.
+
+TensorFlow decodes what it decodes as Pillow does: whole JPEGs of one or three components and whole 8-bit PNGs without
+a palette. Everything else goes to Pillow, which lets other threads run while it decodes: CMYK JPEG, palette and 16-bit
+PNG, GIF, BMP, WebP, TIFF, PPM, and files that lack their format's end mark (TensorFlow refuses some that Pillow reads).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
+Method = Literal["exact", "fast"]
+
+INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
+METHODS: tuple[str, ...] = get_args(Method)
+
+_PILLOW_FILTERS = {
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+    "box": Image.Resampling.BOX,
+    "hamming": Image.Resampling.HAMMING,
+}
+# TensorFlow has no box and no hamming filter: `fast` uses Pillow's for them
+_TENSORFLOW_FILTERS = {
+    "bilinear": tf.image.ResizeMethod.BILINEAR,
+    "bicubic": tf.image.ResizeMethod.BICUBIC,
+    "lanczos": tf.image.ResizeMethod.LANCZOS3,
+}
+# first and last bytes of a file
+_JPEG_MARKS = (b"\xff\xd8\xff", b"\xff\xd9")
+_PNG_MARKS = (b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82")
+# stands for what is no whole JPEG where a number of components is asked: the shortest header that tells four
+_CMYK_HEADER = (
+    b"\xff\xd8\xff\xc0\x00\x14\x08\x00\x01\x00\x01\x04\x01\x11\x00\x02\x11\x00\x03\x11\x00\x04\x11\x00"
+    b"\xff\xda\x00\x0e\x04\x01\x00\x02\x00\x03\x00\x04\x00\x00\x3f\x00"
+)
+# bit depth and colour type in the header: 8 bits of grey, colour, grey with alpha, colour with alpha
+_PNG_KIND_POSITION = 24
+_PNG_KINDS = [b"\x08\x00", b"\x08\x02", b"\x08\x04", b"\x08\x06"]
+_SHRINK_RATIOS = np.array([[2], [4], [8]], np.int32)
+
+JpegDecoder = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeConfig:
+    """How an encoded image becomes pixels.
+
+    Attributes:
+        height: rows of the result, pixels, at least 1.
+        width: columns of the result, pixels, at least 1.
+        interpolation: the filter of the resize, by Pillow's name; all but nearest are antialiased under `exact`.
+        method: `exact` (Pillow's pixels) or `fast` (JPEG scaled while it is decoded, no antialiasing).
+    """
+
+    height: int
+    width: int
+    interpolation: Interpolation = "nearest"
+    method: Method = "exact"
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name}: {value!r} is not a whole number of pixels from 1; give one such as 128"
+            for name, value in (("height", self.height), ("width", self.width))
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1
+        ]
+        problems += [
+            f"{name}: {value!r} is unknown; choose one of {', '.join(choices)}"
+            for name, value, choices in (
+                ("interpolation", self.interpolation, INTERPOLATIONS),
+                ("method", self.method, METHODS),
+            )
+            if value not in choices
+        ]
+        if problems:
+            raise ValueError("; ".join(problems))
+
+
+# left as it is: autograph would rewrite the functions that run in Python once an image
+@tf.autograph.experimental.do_not_convert
+def decode_image(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
+    """The image at the configured size.
+
+    Works eagerly, in a `tf.function` and in a `tf.data` map with parallel calls.
+
+    Args:
+        contents: string (), the bytes of an image file.
+        config: size, filter and method.
+
+    Returns:
+        uint8 (height, width, 3), RGB, 0 to 255.
+
+    Raises:
+        tf.errors.OpError: if the bytes are not an image, or not a whole one.
+    """
+    contents = tf.convert_to_tensor(contents)
+    is_fast = config.method == "fast"
+    image = decode_pixels(contents, _jpeg_scaler(config)) if is_fast else decode_pixels(contents)
+    if config.interpolation == "nearest":
+        # also the faster of the two: TensorFlow's own nearest takes half as long again
+        resized = _resize_nearest(image, config)
+    elif is_fast and config.interpolation in _TENSORFLOW_FILTERS:
+        resized = _resize_without_antialias(image, config)
+    else:
+        resized = _resize_with_pillow(image, config)
+    return tf.ensure_shape(resized, (config.height, config.width, 3))
+
+
+def decode_with_pillow(contents: bytes) -> np.ndarray:
+    """The first frame as Pillow reads it.
+
+    Returns:
+        uint8 (H, W, 3), RGB, 0 to 255. Of 16-bit grey the high byte; Pillow itself takes the high byte of 16-bit
+        colour, but cuts 16-bit grey off at 255.
+
+    Raises:
+        Exception: whatever Pillow raises for bytes that are no image, or not a whole one.
+    """
+    with Image.open(io.BytesIO(contents)) as image:
+        if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+            high_byte = (np.asarray(image) >> 8).astype(np.uint8)
+            return np.repeat(high_byte[:, :, np.newaxis], 3, axis=2)
+        # RGB has no transparency, and Pillow warns about an unused one
+        image.info.pop("transparency", None)
+        return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+def is_left_to_pillow(contents: bytes) -> bool:
+    """Whether Pillow decodes these bytes for want of a JPEG's or PNG's marks; of other files the graph looks inside."""
+    return not any(contents.startswith(start) and contents.endswith(end) for start, end in (_JPEG_MARKS, _PNG_MARKS))
+
+
+def _decode_jpeg_exactly(contents: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+    """uint8 (h, w, 3) at the file's size."""
+    del shape
+    # TensorFlow's default transform is up to 5 levels off Pillow's
+    return tf.io.decode_jpeg(contents, channels=3, dct_method="INTEGER_ACCURATE")
+
+
+@tf.autograph.experimental.do_not_convert
+def decode_pixels(contents: tf.Tensor, decode_jpeg: JpegDecoder = _decode_jpeg_exactly) -> tf.Tensor:
+    """The image at the file's size, by TensorFlow if it reads these bytes as Pillow does, else by Pillow.
+
+    Args:
+        contents: string (), the bytes of an image file.
+        decode_jpeg: takes the bytes of a JPEG and its shape, int32 (3,), the default at full size with Pillow's pixels.
+
+    Returns:
+        uint8 (H, W, 3), RGB, 0 to 255.
+    """
+
+    def decode(data: bytes | np.ndarray) -> np.ndarray:
+        # TensorFlow hands over bytes from a graph, an array () of them when it runs eagerly
+        return decode_with_pillow(data if isinstance(data, bytes) else data.item())
+
+    def by_pillow() -> tf.Tensor:
+        image = tf.numpy_function(decode, [contents], tf.uint8, stateful=False)
+        return tf.ensure_shape(image, (None, None, 3))
+
+    def by_png_kind() -> tf.Tensor:
+        position = tf.minimum(_PNG_KIND_POSITION, tf.strings.length(contents))
+        kind = tf.strings.substr(contents, position, len(_PNG_KINDS[0]))
+        is_plain = tf.logical_and(_has_marks(contents, _PNG_MARKS), tf.reduce_any(kind == _PNG_KINDS))
+        return tf.cond(is_plain, lambda: tf.io.decode_png(contents, channels=3), by_pillow)
+
+    # JPEG is what most people have: one condition decides it, for each costs some fifty microseconds an image
+    shape = tf.image.extract_jpeg_shape(tf.where(_has_marks(contents, _JPEG_MARKS), contents, _CMYK_HEADER))
+    return tf.cond(shape[2] == 4, by_png_kind, lambda: decode_jpeg(contents, shape))
+
+
+def _has_marks(contents: tf.Tensor, marks: tuple[bytes, bytes]) -> tf.Tensor:
+    """Whether the bytes have this start and this end: bool ()."""
+    start, end = marks
+    first = tf.strings.substr(contents, 0, len(start))
+    last = tf.strings.substr(contents, tf.maximum(tf.strings.length(contents) - len(end), 0), len(end))
+    return tf.logical_and(first == start, last == end)
+
+
+def _jpeg_scaler(config: DecodeConfig) -> JpegDecoder:
+    """Decodes at the smallest of 1, 1/2, 1/4 and 1/8 of the file's size that is not below the target."""
+
+    def decode(contents: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+        def decode_at(ratio: int) -> Callable[[], tf.Tensor]:
+            return lambda: tf.io.decode_jpeg(contents, channels=3, ratio=ratio, dct_method="INTEGER_FAST")
+
+        # libjpeg rounds a scaled size up
+        fits = (shape[:2] + _SHRINK_RATIOS - 1) // _SHRINK_RATIOS >= (config.height, config.width)
+        step = tf.reduce_sum(tf.cast(tf.reduce_all(fits, axis=1), tf.int32))
+        return tf.switch_case(step, [decode_at(ratio) for ratio in (1, 2, 4, 8)])
+
+    return decode
+
+
+def _resize_nearest(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
+    """Pillow's nearest: output i takes input floor(x_i), where x_0 = scale / 2 and x_i = x_(i-1) + scale in float64.
+
+    The sum is taken step by step as Pillow does: where (i + 1/2) * scale is whole, its rounding decides.
+    """
+    steps = np.ones(max(config.height, config.width))
+    steps[0] = 0.5
+    scale = tf.cast(tf.shape(image)[:2], tf.float64) / np.array([config.height, config.width], np.float64)
+    # one table for both axes, and no floor (the sums are positive): every op here is paid once an image
+    source = tf.cast(tf.cumsum(scale[:, tf.newaxis] * steps, axis=1), tf.int32)
+    # rows first: they are copied whole, so the costly pixel by pixel gather runs over the fewest of them
+    rows = tf.gather(image, source[0, : config.height])
+    return tf.gather(rows, source[1, : config.width], axis=1)
+
+
+def _resize_with_pillow(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
+    size = (config.width, config.height)
+    resample = _PILLOW_FILTERS[config.interpolation]
+
+    def resize(pixels: np.ndarray) -> np.ndarray:
+        return np.asarray(Image.fromarray(pixels).resize(size, resample))
+
+    return tf.numpy_function(resize, [image], tf.uint8, stateful=False)
+
+
+def _resize_without_antialias(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
+    method = _TENSORFLOW_FILTERS[config.interpolation]
+    resized = tf.image.resize(image, (config.height, config.width), method=method, antialias=False)
+    # bicubic and lanczos overshoot 0 to 255; the cast cuts, so a half is added to round
+    return tf.cast(tf.clip_by_value(resized, 0.0, 255.0) + 0.5, tf.uint8)

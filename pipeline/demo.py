@@ -1,0 +1,214 @@
+"""The embedded demonstration set: drawn photographs of round and of pointed things, for trying Feedline without any data.
+
+Colours, backgrounds, numbers, sizes and places come from the same draws for both classes, so only shape tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+from PIL import Image, ImageDraw, ImageFilter
+
+# part of the folder's name: raise it whenever a drawing changes
+_VERSION = 1
+_IMAGES_PER_CLASS = 300
+_JPEG_QUALITY = 90
+# shapes are drawn this many times larger and shrunk, for smooth edges
+_SUPERSAMPLING = 2
+
+Point = tuple[float, float]
+
+
+def demonstration_set(cache_directory: Path | None = None) -> Path:
+    """The folder of the demonstration set, drawn on the first call: 600 JPEGs of about 400x360 in two class folders.
+
+    The folder is there whole or not at all: it is drawn under another name and renamed. Of several makers at once each
+    draws its own, and the first to end wins.
+
+    Args:
+        cache_directory: where to keep it; None for the user's cache folder.
+
+    Raises:
+        OSError: if the cache folder cannot be written to.
+    """
+    cache = Path(cache_directory) if cache_directory is not None else Path(platformdirs.user_cache_dir("feedline"))
+    folder = cache / f"demonstration-{_VERSION}"
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=cache))
+    try:
+        _draw_all(draft)
+        draft.chmod(0o755)  # mkdtemp's folder is closed to others
+        try:
+            os.rename(draft, folder)
+        except OSError:
+            # another maker was faster: its set has the same images
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def draw_image(class_name: str, number: int) -> Image.Image:
+    """One image of the set: a function of its arguments, RGB, about 400x360.
+
+    Args:
+        class_name: `pointed` or `round`.
+        number: which of the class's images, from 0.
+    """
+    draws = _Draws(stream=number * len(_SHAPES) + sorted(_SHAPES).index(class_name))
+    width, height = draws.whole(360, 440), draws.whole(320, 400)
+    image = _background(draws, width, height)
+    for centre, radius in _places(draws, width, height):
+        outlines = draws.choice(_SHAPES[class_name])(draws)
+        _paint(image, draws, centre, radius, outlines)
+    return _with_grain(image, draws)
+
+
+class _Draws:
+    """Random numbers of one image: the raw stream of a counter-based generator, the same with every version of numpy."""
+
+    def __init__(self, stream: int) -> None:
+        self._generator = np.random.Philox(key=np.array([stream, _VERSION], np.uint64))
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number in [low, high)."""
+        return low + (high - low) * (int(self._generator.random_raw()) >> 11) * 2.0**-53
+
+    def whole(self, low: int, high: int) -> int:
+        """A whole number from low to high, both included."""
+        return int(self.uniform(low, high + 1))
+
+    def choice(self, options: tuple) -> Callable[[_Draws], list[list[Point]]]:
+        return options[self.whole(0, len(options) - 1)]
+
+    def levels(self, *shape: int) -> np.ndarray:
+        """uint8 of this shape, 0 to 255, all alike likely."""
+        count = math.prod(shape)
+        return self._generator.random_raw(-(-count // 8)).astype("<u8").view(np.uint8)[:count].reshape(shape)
+
+
+def _draw_all(folder: Path) -> None:
+    def draw(class_name: str, number: int) -> None:
+        path = folder / class_name / f"{class_name}-{number:03d}.jpg"
+        draw_image(class_name, number).save(path, quality=_JPEG_QUALITY)
+
+    for class_name in _SHAPES:
+        (folder / class_name).mkdir()
+    jobs = [(class_name, number) for class_name in sorted(_SHAPES) for number in range(_IMAGES_PER_CLASS)]
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
+        # list() so that a full disk raises here
+        list(executor.map(draw, *zip(*jobs, strict=True)))
+
+
+def _background(draws: _Draws, width: int, height: int) -> Image.Image:
+    """Soft fields of a few muted colours, around one of all shades."""
+    fields = draws.levels(draws.whole(2, 4), draws.whole(2, 4), 3) // 3 + draws.levels(3) // 3 * 2
+    fields = Image.fromarray(fields)
+    return fields.resize((width, height), Image.Resampling.BICUBIC)
+
+
+def _places(draws: _Draws, width: int, height: int) -> list[tuple[Point, float]]:
+    """Centres and radii, pixels, of things that hardly overlap."""
+    places: list[tuple[Point, float]] = []
+    wanted = draws.whole(5, 9)
+    for _ in range(200):
+        radius = draws.uniform(26, 60)
+        centre = (draws.uniform(0.5 * radius, width - 0.5 * radius), draws.uniform(0.5 * radius, height - 0.5 * radius))
+        if all(math.dist(centre, other) > 0.95 * (radius + other_radius) for other, other_radius in places):
+            places.append((centre, radius))
+        if len(places) == wanted:
+            break
+    return places
+
+
+def _paint(image: Image.Image, draws: _Draws, centre: Point, radius: float, outlines: list[list[Point]]) -> None:
+    """Paints a thing with a soft shadow into the image; the first outline is the thing, the others are holes."""
+    half = math.ceil(radius) + 8
+    scale = _SUPERSAMPLING * radius
+    middle = _SUPERSAMPLING * half
+    mask = Image.new("L", (2 * middle, 2 * middle))
+    pen = ImageDraw.Draw(mask)
+    for index, outline in enumerate(outlines):
+        pen.polygon([(middle + scale * x, middle + scale * y) for x, y in outline], fill=0 if index else 255)
+    mask = mask.reduce(_SUPERSAMPLING)
+    left, top = round(centre[0]) - half, round(centre[1]) - half
+    shadow = mask.filter(ImageFilter.BoxBlur(4)).point(lambda level: level * 0.45)
+    image.paste((0, 0, 0), (left + 5, top + 6), shadow)
+    image.paste(_colour_unlike(image, draws, centre), (left, top), mask)
+
+
+def _colour_unlike(image: Image.Image, draws: _Draws, centre: Point) -> tuple[int, int, int]:
+    """A colour that stands out from what is at this place."""
+    x, y = (min(max(int(value), 0), size - 1) for value, size in zip(centre, image.size, strict=True))
+    there = image.getpixel((x, y))
+    while True:
+        colour = tuple(draws.levels(3).tolist())
+        if math.dist(colour, there) > 130:
+            return colour
+
+
+def _with_grain(image: Image.Image, draws: _Draws) -> Image.Image:
+    """Adds the noise of a sensor: the same on all three channels, up to 4 levels."""
+    grain = (draws.levels(image.height, image.width) >> 5).astype(np.int16) - 4
+    pixels = np.asarray(image).astype(np.int16) + grain[:, :, np.newaxis]
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+def _ellipse(draws: _Draws, flatness: float) -> list[Point]:
+    turn = draws.uniform(0, math.pi)
+    around = [2 * math.pi * step / 90 for step in range(90)]
+    points = [(math.cos(angle), flatness * math.sin(angle)) for angle in around]
+    cos, sin = math.cos(turn), math.sin(turn)
+    return [(cos * x - sin * y, sin * x + cos * y) for x, y in points]
+
+
+def _spikes(draws: _Draws, count: int, inner_radius: float) -> list[Point]:
+    """A star; with two to four corners and the right inner radius a polygon."""
+    turn = draws.uniform(0, 2 * math.pi)
+    points = []
+    for step in range(2 * count):
+        radius = inner_radius if step % 2 else 1.0
+        angle = turn + math.pi * step / count
+        points.append((radius * math.cos(angle), radius * math.sin(angle)))
+    return points
+
+
+def _with_hole(outline: list[Point], size: float) -> list[list[Point]]:
+    return [outline, [(size * x, size * y) for x, y in outline]]
+
+
+def _disc(draws: _Draws) -> list[list[Point]]:
+    return [_ellipse(draws, draws.uniform(0.75, 1))]
+
+
+def _ring(draws: _Draws) -> list[list[Point]]:
+    return _with_hole(_ellipse(draws, draws.uniform(0.75, 1)), draws.uniform(0.4, 0.6))
+
+
+def _star(draws: _Draws) -> list[list[Point]]:
+    return [_spikes(draws, draws.whole(5, 9), draws.uniform(0.4, 0.55))]
+
+
+def _hollow_star(draws: _Draws) -> list[list[Point]]:
+    return _with_hole(_spikes(draws, draws.whole(5, 9), draws.uniform(0.5, 0.6)), draws.uniform(0.4, 0.6))
+
+
+def _triangle(draws: _Draws) -> list[list[Point]]:
+    return [_spikes(draws, 3, 0.5)]
+
+
+_SHAPES: dict[str, tuple[Callable[[_Draws], list[list[Point]]], ...]] = {
+    "pointed": (_star, _hollow_star, _triangle),
+    "round": (_disc, _ring),
+}
