@@ -113,7 +113,7 @@ def _draw_all(folder: Path) -> None:
 
 def _background(draws: _Draws, width: int, height: int) -> Image.Image:
     """Soft fields of a few muted colours, around one of all shades."""
-    fields = draws.levels(draws.whole(2, 4), draws.whole(2, 4), 3) // 3 + draws.levels(3) // 3 * 2
+    fields = draws.levels(draws.whole(2, 4), draws.whole(2, 4), 3) // 3 + draws.levels(3) // 4
     fields = Image.fromarray(fields)
     return fields.resize((width, height), Image.Resampling.BICUBIC)
 
@@ -145,17 +145,15 @@ def _paint(image: Image.Image, draws: _Draws, centre: Point, radius: float, outl
     left, top = round(centre[0]) - half, round(centre[1]) - half
     shadow = mask.filter(ImageFilter.BoxBlur(4)).point(lambda level: level * 0.45)
     image.paste((0, 0, 0), (left + 5, top + 6), shadow)
-    image.paste(_colour_unlike(image, draws, centre), (left, top), mask)
+    image.paste(_bright_colour(draws), (left, top), mask)
 
 
-def _colour_unlike(image: Image.Image, draws: _Draws, centre: Point) -> tuple[int, int, int]:
-    """A colour that stands out from what is at this place."""
-    x, y = (min(max(int(value), 0), size - 1) for value, size in zip(centre, image.size, strict=True))
-    there = image.getpixel((x, y))
+def _bright_colour(draws: _Draws) -> tuple[int, int, int]:
+    """A colour lighter than any background."""
     while True:
-        colour = tuple(draws.levels(3).tolist())
-        if math.dist(colour, there) > 130:
-            return colour
+        red, green, blue = draws.levels(3).tolist()
+        if 0.3 * red + 0.6 * green + 0.1 * blue > 150:
+            return red, green, blue
 
 
 def _with_grain(image: Image.Image, draws: _Draws) -> Image.Image:
@@ -209,6 +207,6 @@ def _triangle(draws: _Draws) -> list[list[Point]]:
 
 
 _SHAPES: dict[str, tuple[Callable[[_Draws], list[list[Point]]], ...]] = {
-    "pointed": (_star, _hollow_star, _triangle),
+    "pointed": (_star, _hollow_star),
     "round": (_disc, _ring),
 }

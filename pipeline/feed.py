@@ -165,12 +165,12 @@ class Feed:
 
         # one image at a time means one batch at a time too
         loading = _BATCHES_LOADING if config.parallel_images > 1 else None
-        return batches.map(load, num_parallel_calls=loading, deterministic=True)
+        return batches.map(load, num_parallel_calls=loading)
 
     def _map(self, batches: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
         # without prefetch the consumer itself does the work, so that nothing runs ahead of it
         calls = _BATCHES_LOADING if self.config.prefetch_batches else None
-        return batches.map(function, num_parallel_calls=calls, deterministic=True)
+        return batches.map(function, num_parallel_calls=calls)
 
     def _finish(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         options = tf.data.Options()

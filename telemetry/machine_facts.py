@@ -27,6 +27,11 @@ _PACKAGES = (
 )
 
 
+def describe_machine(gpus: Sequence[GpuFacts], device: BlockDevice) -> dict[str, Any]:
+    """Returns the fields `versions` and `hardware` of run.json."""
+    return {"versions": software_versions(), "hardware": hardware_facts(gpus=gpus, device=device)}
+
+
 def software_versions() -> dict[str, str]:
     """Returns Python's version and those of the packages that are installed, without importing any of them."""
     versions = {"python": platform.python_version(), "system": platform.platform()}

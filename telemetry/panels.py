@@ -27,9 +27,12 @@ class Panel:
 
 def load_panels(run: Run) -> list[Panel]:
     """Returns the panels of load over time, those of which nothing is known left out."""
+    return [known for panel in (*_host_panels(run), *_gpu_panels(run)) if (known := _only_known(panel)).series]
+
+
+def _host_panels(run: Run) -> list[Panel]:
     cores = run.document.get("hardware", {}).get("usable_cores") or 1
-    gpus = sorted({name.partition("_")[0] for sample in run.samples[:1] for name in sample.values if name[:3] == "gpu"})
-    panels = [
+    return [
         Panel(
             title="Reading",
             unit="MiB/s",
@@ -62,12 +65,17 @@ def load_panels(run: Run) -> list[Panel]:
                 state_series(run, "page_cache_mib", "page cache", scale=1 / 1024),
             ),
         ),
+    ]
+
+
+def _gpu_panels(run: Run) -> list[Panel]:
+    gpus = sorted({name.partition("_")[0] for sample in run.samples[:1] for name in sample.values if name[:3] == "gpu"})
+    return [
         _gpu_panel(run, gpus, "GPU in use", "%", {"util_percent": ""}, 100),
         _gpu_panel(run, gpus, "GPU memory", "GiB", {"memory_used_mib": ", all", "job_memory_mib": ", job"}, None),
         _gpu_panel(run, gpus, "GPU power", "W", {"power_watts": ""}, None),
         _gpu_panel(run, gpus, "GPU temperature", "°C", {"temperature_celsius": ""}, None),
     ]
-    return [known for panel in panels if (known := _only_known(panel)).series]
 
 
 def _gpu_panel(

@@ -264,8 +264,10 @@ def _cell(value: float | str | None) -> str:
 
 def unknown_reasons(rows: Iterable[EpochRow]) -> dict[str, str]:
     """Returns column -> why at least one of its cells is empty."""
+    rows = tuple(rows)
     reasons: dict[str, str] = {}
     for row in rows:
         for name, reason in row.reasons.items():
-            reasons.setdefault(name, reason)
+            is_partial = any(other[name] is not None for other in rows)
+            reasons.setdefault(name, f"in some phases: {reason}" if is_partial else reason)
     return reasons

@@ -5,31 +5,23 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from telemetry.errors import PhaseError, RecordError, RunExistsError
+from telemetry.errors import PhaseError, RecordError
 from telemetry.live_table import LiveTable
-from telemetry.machine_facts import hardware_facts, software_versions
+from telemetry.machine_facts import describe_machine
 from telemetry.marks import MarkLog
 from telemetry.probe_set import ProbeSet
 from telemetry.probes.cpu import usable_cores
 from telemetry.probes.disk import BlockDevice, find_block_device
 from telemetry.probes.reading import Reading, merge_readings
-from telemetry.profile import EpochRow, epoch_rows
+from telemetry.profile import EpochRow
 from telemetry.records import Phase, PhaseRecord
-from telemetry.run_folder import (
-    MARKS_FILE,
-    RUN_FILE,
-    current_status,
-    describe_process,
-    load_run,
-    read_document,
-    write_json,
-)
+from telemetry.run_folder import MARKS_FILE, RUN_FILE, write_json
 from telemetry.sampler_process import SamplerConfig, SamplerProcess, SamplerTask
+from telemetry.session import document_before, kept_rows, session_fields, utc_now
 
 Status = Literal["finished", "interrupted", "failed"]
 _OWN_FIELDS = frozenset(
@@ -109,14 +101,15 @@ class RunRecorder:
             RunNotFoundError: if a run is to be resumed that is not there.
             RecordError: if the folder cannot be written.
         """
-        before = self._document_before()
+        before = document_before(self.folder, self._resume_epochs)
         _make_folder(self.folder)
         device = find_block_device(self._data_path)
         session = len(before.get("sessions", []))
         self._pid = os.getpid()
         self._probes = ProbeSet(pid=os.getpid(), device=device)
-        self._table = LiveTable(self.folder, self._kept_rows())
-        self._document = {**before, **self._about, **self._fresh_fields(before, device)}
+        self._table = LiveTable(self.folder, kept_rows(self.folder, self._resume_epochs))
+        machine = describe_machine(self._probes.gpu.facts(), device)
+        self._document = {**session_fields(before), **self._about, **machine, "sampler": asdict(self._sampler_config)}
         self._write_document("running")
         self._marks = MarkLog(self.folder / MARKS_FILE, session=session, clock=time.monotonic)
         if self._resume_epochs is not None:
@@ -225,7 +218,7 @@ class RunRecorder:
             self._marks.close()
             self._probes.close()
             self._table.read_again()
-            self._document["finished"] = _now()
+            self._document["finished"] = utc_now()
             self._write_document(status)
 
     def __enter__(self) -> "RunRecorder":
@@ -239,37 +232,6 @@ class RunRecorder:
             self.finish("finished")
         else:
             self.finish("interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
-
-    def _document_before(self) -> dict[str, Any]:
-        """Returns run.json of the run to resume; empty for a new run."""
-        if self._resume_epochs is None:
-            if (self.folder / RUN_FILE).exists():
-                raise RunExistsError(f"{self.folder} holds a run already; choose another folder, or resume that run")
-            return {}
-        document = read_document(self.folder)
-        if current_status(self.folder, document) == "running":
-            raise RunExistsError(f"{self.folder} is still being written by another process; wait for it or end it")
-        return document
-
-    def _kept_rows(self) -> list[EpochRow]:
-        if self._resume_epochs is None:
-            return []
-        return [row for row in epoch_rows(load_run(self.folder)) if row.epoch <= self._resume_epochs]
-
-    def _fresh_fields(self, before: Mapping[str, Any], device: BlockDevice) -> dict[str, Any]:
-        session = {
-            "started": _now(),
-            "monotonic_seconds": time.monotonic(),
-            "process": describe_process(os.getpid()),
-        }
-        return {
-            "started": before.get("started", session["started"]),
-            "finished": None,
-            "versions": software_versions(),
-            "hardware": hardware_facts(gpus=self._probes.gpu.facts(), device=device),
-            "sampler": asdict(self._sampler_config),
-            "sessions": [*before.get("sessions", []), session],
-        }
 
     def _start_sampler(self, session: int, device: BlockDevice) -> SamplerProcess | None:
         task = SamplerTask(
@@ -340,7 +302,3 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 def _name(epoch: int, phase: str) -> str:
     return f"the {phase} phase of epoch {epoch}"
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

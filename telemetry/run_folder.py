@@ -21,6 +21,8 @@ MARKS_FILE = "marks.jsonl"
 SAMPLES_FILE = "samples.jsonl"
 EPOCHS_FILE = "epochs.csv"
 
+_KINDS = {"config": dict, "versions": dict, "hardware": dict, "unavailable": dict, "sessions": list}
+
 # a run on another machine's disk: its process cannot be looked up, so the age of what it wrote last decides
 _SILENT_SECONDS = 60
 # psutil derives a start time from the wall clock, which may be set in between
@@ -145,6 +147,9 @@ def read_document(folder: Path) -> dict[str, Any]:
         raise UnreadableRunError(f"{path} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise UnreadableRunError(f"{path} holds {type(document).__name__}, not an object")
+    for name, kind in _KINDS.items():
+        if not isinstance(document.get(name, kind()), kind):
+            raise UnreadableRunError(f"{path}: {name} is {document[name]!r}, not of type {kind.__name__}")
     return document
 
 

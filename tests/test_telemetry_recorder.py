@@ -238,3 +238,20 @@ def test_the_sampler_finds_its_package_from_any_folder_and_takes_no_module_of_th
     run = load_run(tmp_path / "run")
     assert len(run.samples) > 0
     assert "sampler" not in run.unavailable
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_worker_that_leaves_through_the_recorder_ends_no_run(tmp_path):
+    script = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from telemetry import RunRecorder, load_run
+with RunRecorder(sys.argv[1], data_path=None, config={}) as writer:
+    if os.fork() == 0:
+        raise SystemExit(1)
+    os.wait()
+    assert load_run(sys.argv[1]).status == "running"
+"""
+    root = str(Path(__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", script, tmp_path / "one", root], check=True)
+    assert load_run(tmp_path / "one").status == "finished"

@@ -107,9 +107,7 @@ def test_nothing_from_the_data_becomes_markup(tmp_path):
     write_lines(folder / "samples.jsonl", [line | {f"gpu0{EVIL}_util_percent": 5.0} for line in lines])
     shown = Page(render_report(load_run(folder)))
     assert len(shown.scripts) == 3
-    assert not any("alert" in script and "plotly" not in script for script in (shown.scripts[0], shown.scripts[2])) or (
-        "<" not in shown.scripts[0]
-    )
+    assert "<" not in shown.scripts[0]
     assert shown.text.count(EVIL) >= 4
     assert "{{ 7 * 7 }}" in shown.text
 

@@ -114,7 +114,7 @@ def test_a_run_without_records_yet_is_read(tmp_path):
     assert (run.status, run.phases, run.samples) == ("interrupted", (), ())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"x"'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"config": []}', '{"sessions": {}}'])
 def test_a_damaged_run_json_is_a_clear_error(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UnreadableRunError, match=r"run\.json"):

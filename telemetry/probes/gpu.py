@@ -9,7 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from telemetry.probes.reading import MIB, Reading, guarded, unknown
+from telemetry.probes.reading import MIB, Reading, UnknownValueError, guarded, unknown
 
 _WHAT = ("util_percent", "memory_used_mib", "job_memory_mib", "power_watts", "temperature_celsius")
 
@@ -103,21 +103,17 @@ def _queries(nvml: ModuleType, job_pids: Callable[[], Collection[int]]) -> dict[
     }
 
 
-class UnknownProcessMemoryError(Exception):
-    """The driver does not tell how much memory of a GPU the job holds."""
-
-
 def _job_memory_mib(processes: list[Any], job_pids: Collection[int]) -> float:
     """Returns the memory that the job's processes hold on one GPU; 0 when no process at all uses it."""
     own = [process for process in processes if process.pid in job_pids]
     if processes and not own:
-        raise UnknownProcessMemoryError(
+        raise UnknownValueError(
             f"none of the {len(processes)} processes on the GPU is known as the job's (not started yet, or numbered "
             "otherwise outside this container)"
         )
     # the binding turns NVML's "not available" (2^64 - 1) into None; a driver's other struct may keep the number
     if any(process.usedGpuMemory is None or process.usedGpuMemory >= 2**64 - 1 for process in own):
-        raise UnknownProcessMemoryError("the driver does not tell the memory of single processes")
+        raise UnknownValueError("the driver does not tell the memory of single processes")
     return sum(process.usedGpuMemory for process in own) / MIB
 
 

@@ -52,6 +52,10 @@ def merge_readings(readings: Sequence[Reading]) -> Reading:
     return Reading(values=values, reasons=reasons)
 
 
+class UnknownValueError(Exception):
+    """A value cannot be told; the message is the whole reason. It does not leave the probes."""
+
+
 def guarded(query: Callable[[], float | None], name: str, values: dict, reasons: dict) -> None:
     """Puts the answer of one query under `name`, or None with the reason when it fails.
 
@@ -59,6 +63,9 @@ def guarded(query: Callable[[], float | None], name: str, values: dict, reasons:
     """
     try:
         values[name] = query()
+    except UnknownValueError as error:
+        values[name] = None
+        reasons[name] = str(error)
     except Exception as error:
         values[name] = None
         reasons[name] = f"{type(error).__name__}: {error}"

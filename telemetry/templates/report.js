@@ -45,7 +45,7 @@ function addLoadPanel(panel, index) {
     layout.xaxis.ticksuffix = " s";
     layout.xaxis.range = timeRange();
     Plotly.react(chart, panel.series.map((series, position) => ({
-      type: "scatter", mode: "lines", name: series.name, x: series.x, y: series.y, connectgaps: false,
+      type: "scatter", mode: "lines", name: plainText(series.name), x: series.x, y: series.y, connectgaps: false,
       line: { color: seriesColour(position), width: 1.6 }, hovertemplate: hover(panel.unit, panel.unit === "%" ? 0 : 2),
     })), layout, plotConfig);
   });
