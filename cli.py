@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,7 +118,7 @@ class MemoryType(click.ParamType):
 
 @contextmanager
 def _errors_as_one_line() -> Iterator[None]:
-    """Turns what the packages refuse into one clear line: bad input or usage ends with exit code 2."""
+    """Turns what the packages refuse into one clear line: exit code 2 for bad input or usage, 1 for a failure later."""
     try:
         yield
     except click.ClickException:
@@ -124,8 +127,32 @@ def _errors_as_one_line() -> Iterator[None]:
         if not _is_refusal(error):
             raise
         refusal = click.ClickException(str(error))
-        refusal.exit_code = 2
+        refusal.exit_code = 1 if _is_failure_on_the_way(error) else 2
         raise refusal from error
+
+
+@contextmanager
+def _stopped_in_one_line() -> Iterator[None]:
+    """Turns Ctrl-C, and a job scheduler's SIGTERM, into one line that says how to go on; exit code 128 + signal."""
+    received = [signal.SIGINT]
+
+    def stop(number: int, frame: Any) -> None:
+        received.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()  # no other may set handlers
+    before = signal.signal(signal.SIGTERM, stop) if is_main else None
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        folder = getattr(error, "folder", None)
+        how = f"go on with --resume {shlex.quote(_shown(folder))}" if folder else "no epoch had begun"
+        stopped = click.ClickException(f"stopped by {received[-1].name}; {how}")
+        stopped.exit_code = 128 + received[-1]
+        raise stopped from error
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -137,6 +164,10 @@ def _is_refusal(error: Exception) -> bool:
     from pipeline import DataError
 
     return isinstance(error, (ModelError, DataError))
+
+
+def _is_failure_on_the_way(error: Exception) -> bool:
+    return "model" in sys.modules and isinstance(error, sys.modules["model"].TrainingError)
 
 
 def _say(line: str) -> None:
@@ -163,14 +194,19 @@ _TRAIN_OPTIONS = (
         "--data", "folder", metavar="DIR", help="Images, one sub-folder a class.  [default: a demonstration set]"
     ),
     click.option("--csv", metavar="FILE", help="A table of image paths and classes, in place of --data."),
-    click.option("--x-col", "x_column", default="Photo", show_default=True, help="The table's column of paths."),
-    click.option("--y-col", "y_column", default="Class", show_default=True, help="The table's column of classes."),
+    click.option(
+        "--x-col", "x_column", metavar="NAME", default="Photo", show_default=True, help="The table's column of paths."
+    ),
+    click.option(
+        "--y-col", "y_column", metavar="NAME", default="Class", show_default=True, help="The table's column of classes."
+    ),
     click.option("--images", metavar="DIR", help="Where relative paths start.  [default: the table's folder]"),
     click.option("--val-data", "validation_folder", metavar="DIR", help="Validation images, laid out as --data."),
     click.option("--val-csv", "validation_csv", metavar="FILE", help="Validation table, laid out as --csv."),
     click.option(
         "--val-split",
         "validation_fraction",
+        metavar="SHARE",
         default=0.2,
         show_default=True,
         help="Share of each class that becomes validation data if none is named; 0 for no validation.",
@@ -199,6 +235,7 @@ _TRAIN_OPTIONS = (
     click.option(
         "--image-size",
         type=SizeType(),
+        metavar="N|HxW",
         help="Size that images are decoded to.  [default: 128 for small_cnn, else the backbone's own]",
     ),
     click.option(
@@ -224,10 +261,13 @@ _TRAIN_OPTIONS = (
         help="ram: keep decoded pixels in memory from epoch 1 on, as far as they fit. off: decode anew in every epoch.",
     ),
     click.option("--no-cache", is_flag=True, help="Short for --cache off."),
-    click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Images a step."),
+    click.option(
+        "--batch-size", type=click.IntRange(min=1), metavar="N", default=32, show_default=True, help="Images a step."
+    ),
     click.option(
         "--prefetch",
         type=CountType(0),
+        metavar="auto|N",
         default=_AUTO,
         show_default=True,
         help="Batches made ahead of the model; 0 makes each only when it is asked for. auto: 2.",
@@ -236,25 +276,38 @@ _TRAIN_OPTIONS = (
     click.option(
         "--parallel",
         type=CountType(1),
+        metavar="auto|N",
         default=_AUTO,
         show_default=True,
         help="Images that are read and decoded at once. auto: twice the usable cores.",
     ),
     # augmentation
-    click.option("--rotation", default=30.0, show_default=True, help="Degrees, to either side."),
+    click.option("--rotation", metavar="NUMBER", default=30.0, show_default=True, help="Degrees, to either side."),
     click.option(
-        "--width-shift", default=0.4, show_default=True, help="Sideways; below 1 a share of the width, else pixels."
+        "--width-shift",
+        metavar="NUMBER",
+        default=0.4,
+        show_default=True,
+        help="Sideways; below 1 a share of the width, else pixels.",
     ),
     click.option(
         "--height-shift",
+        metavar="NUMBER",
         default=0.4,
         show_default=True,
         help="Up and down; below 1 a share of the height, else pixels.",
     ),
-    click.option("--shear", default=0.4, show_default=True, help="Degrees (as in Keras: 0.4 does next to nothing)."),
+    click.option(
+        "--shear",
+        metavar="NUMBER",
+        default=0.4,
+        show_default=True,
+        help="Degrees (as in Keras: 0.4 does next to nothing).",
+    ),
     click.option(
         "--zoom",
         type=RangeType(centre=1.0),
+        metavar="Z|LOW,HIGH",
         default="0.25",
         show_default=True,
         help="Z for 1-Z to 1+Z, or LOW,HIGH; below 1 enlarges.",
@@ -269,11 +322,16 @@ _TRAIN_OPTIONS = (
         help="Turn every second image upside down.",
     ),
     click.option(
-        "--channel-shift", default=0.0, show_default=True, help="Levels of 255 added to all channels, to either side."
+        "--channel-shift",
+        metavar="NUMBER",
+        default=0.0,
+        show_default=True,
+        help="Levels of 255 added to all channels, to either side.",
     ),
     click.option(
         "--brightness",
         type=RangeType(optional=True),
+        metavar="LOW,HIGH|none",
         default="0.5,1.5",
         show_default=True,
         help="Range of the factor, or none.",
@@ -285,7 +343,9 @@ _TRAIN_OPTIONS = (
         show_default=True,
         help="What stands outside the image.",
     ),
-    click.option("--cval", default=0.0, show_default=True, help="Level outside for --fill-mode constant."),
+    click.option(
+        "--cval", metavar="NUMBER", default=0.0, show_default=True, help="Level outside for --fill-mode constant."
+    ),
     click.option(
         "--augment-on",
         type=click.Choice(["auto", "host", "device", "off"]),
@@ -303,6 +363,7 @@ _TRAIN_OPTIONS = (
     # model
     click.option(
         "--backbone",
+        metavar="NAME",
         default="small_cnn",
         show_default=True,
         help="small_cnn, or a Keras Application, e.g. MobileNetV2.",
@@ -312,16 +373,25 @@ _TRAIN_OPTIONS = (
         metavar="imagenet|none|FILE",
         help="Of the backbone, without top; with weights it is frozen.  [default: none for small_cnn, else imagenet]",
     ),
-    click.option("--learning-rate", default=1e-3, show_default=True, help="Of Adam."),
-    click.option("--epochs", type=click.IntRange(min=1), default=3, show_default=True),
+    click.option("--learning-rate", metavar="NUMBER", default=1e-3, show_default=True, help="Of Adam."),
+    click.option(
+        "--epochs", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="Epochs in all."
+    ),
     click.option(
         "--seed",
         type=click.IntRange(min=0),
+        metavar="N",
         default=42,
         show_default=True,
         help="Of split, order, augmentation and initial weights.",
     ),
-    click.option("--monitor", default="val_accuracy", show_default=True, help="Value by which best.keras is chosen."),
+    click.option(
+        "--monitor",
+        metavar="NAME",
+        default="val_accuracy",
+        show_default=True,
+        help="Value by which best.keras is chosen.",
+    ),
     click.option(
         "--memory-growth/--no-memory-growth",
         "growth",
@@ -330,7 +400,10 @@ _TRAIN_OPTIONS = (
         help="Let TensorFlow reserve GPU memory as it needs it, not all at once.",
     ),
     click.option(
-        "--gpu-memory-limit", type=MemoryType(), help="The most that TensorFlow reserves: 4GiB, or 0.5 of the card."
+        "--gpu-memory-limit",
+        type=MemoryType(),
+        metavar="SIZE|SHARE",
+        help="The most that TensorFlow reserves: 4GiB, or 0.5 of the card.",
     ),
     # run
     click.option(
@@ -353,7 +426,7 @@ def _with_options(options: tuple[Callable, ...]) -> Callable[[Callable], Callabl
 @main.command()
 @_with_options(_TRAIN_OPTIONS)
 @click.option("--out", default="runs", show_default=True, metavar="DIR", help="Folder of all runs.")
-@click.option("--name", help="Name of this run's folder.  [default: a time stamp]")
+@click.option("--name", metavar="NAME", help="Name of this run's folder.  [default: a time stamp]")
 @click.option("--resume", "resumed", metavar="RUN", help="Continue a stopped run; all other flags come from it.")
 @click.pass_context
 def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, **flags: Any) -> None:
@@ -361,7 +434,7 @@ def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, *
 
     Without flags it trains a small network on a demonstration set, in about a minute.
     """
-    with _errors_as_one_line():
+    with _stopped_in_one_line(), _errors_as_one_line():
         if resumed:
             _refuse_other_flags(ctx)
         with _start_up_messages_held():
@@ -385,7 +458,7 @@ def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, *
 @contextmanager
 def _start_up_messages_held() -> Iterator[None]:
     """Keeps what TensorFlow's libraries write at their start off the terminal; an error brings it all back."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     terminal = os.dup(2)
     with tempfile.TemporaryFile() as held:

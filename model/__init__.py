@@ -10,6 +10,8 @@ from model.errors import (
     MonitorError,
     ResumeError,
     StepError,
+    TrainingError,
+    TrainingInterrupted,
     WeightsError,
 )
 from model.gpu_memory import GpuMemoryConfig, visible_gpus
@@ -30,6 +32,8 @@ __all__ = [
     "StepError",
     "TrainConfig",
     "TrainResult",
+    "TrainingError",
+    "TrainingInterrupted",
     "WeightsError",
     "augment_on_device",
     "backbone_names",

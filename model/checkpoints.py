@@ -11,7 +11,15 @@ import tensorflow as tf
 
 from model.errors import ResumeError
 
-__all__ = ["BEST_FILE", "LAST_FILE", "checkpoint_callback", "completed_epochs", "is_better", "load_last"]
+__all__ = [
+    "BEST_FILE",
+    "LAST_FILE",
+    "checkpoint_callback",
+    "completed_epochs",
+    "is_better",
+    "load_last",
+    "remove_unfinished",
+]
 
 BEST_FILE = "best.keras"
 LAST_FILE = "last.keras"
@@ -56,10 +64,20 @@ def checkpoint_callback(folder: Path, monitor: str, best: float | None) -> tf.ke
 def _save(model: tf.keras.Model, path: Path) -> None:
     """Writes the file whole or not at all, so that a kill at any moment leaves the one before."""
     beside = path.with_name(f".{path.stem}.{os.getpid()}.tmp.keras")
-    model.save(beside)
-    with open(beside, "rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    try:
+        model.save(beside)
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Deletes what a kill in the middle of saving left beside the models."""
+    for path in folder.glob(".*.tmp.keras"):
+        path.unlink()
 
 
 def load_last(folder: Path) -> tf.keras.Model | None:

@@ -6,12 +6,17 @@
     ├── MonitorError        a monitor that the training will never report
     ├── StepError           a model or batch whose training step cannot be timed or augmented
     ├── DeviceError         a limit on the GPU's memory that cannot be set
-    └── ResumeError         a run that cannot be continued
+    ├── ResumeError         a run that cannot be continued
+    └── TrainingError       a training that failed on its way
+    KeyboardInterrupt
+    └── TrainingInterrupted     Ctrl-C in a training, which can be continued
 
 Each message is one line that names the thing, shows the value and says what to do.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 __all__ = [
     "BackboneError",
@@ -20,6 +25,8 @@ __all__ = [
     "MonitorError",
     "ResumeError",
     "StepError",
+    "TrainingError",
+    "TrainingInterrupted",
     "WeightsError",
     "one_line",
 ]
@@ -51,6 +58,24 @@ class DeviceError(ModelError):
 
 class ResumeError(ModelError):
     """A run that cannot be continued."""
+
+
+class TrainingError(ModelError):
+    """A training that failed on its way: a file that turned bad, a disk that is full."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C in a training.
+
+    Not a ModelError: what catches those to go on with the next training must not go on after Ctrl-C.
+
+    Attributes:
+        folder: the run's, which can be continued.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} was interrupted")
+        self.folder = folder
 
 
 def one_line(error: BaseException) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 import psutil
 import tensorflow as tf
 
-from model.checkpoints import checkpoint_callback, completed_epochs, is_better, load_last
+from model.checkpoints import checkpoint_callback, completed_epochs, is_better, load_last, remove_unfinished
 from model.classifier import METRIC_NAMES, build_classifier
 from model.device_fit import augment_on_device
 from model.errors import ResumeError
+from model.failures import failures_named, interruption_named
 from model.gpu_memory import apply_gpu_memory
 from model.monitor import check_monitor
 from model.progress import progress_callback
@@ -27,17 +28,16 @@ from pipeline import (
     PixelCache,
     Samples,
     augment_function,
-    check_bad_files,
     data_fingerprint,
     data_place,
     keras_flow,
     load_data,
     plan_pixel_cache,
-    verify_samples,
     write_bad_files,
 )
 from telemetry import (
     EpochRow,
+    RecordError,
     Run,
     RunRecorder,
     create_run_folder,
@@ -89,13 +89,14 @@ def train(
         The finished run.
 
     Raises:
-        DataError, ModelError, RecordError: before the first epoch, leaving no run folder; later for a file that turned
-            bad meanwhile.
+        DataError, ModelError, RecordError: before the first epoch, leaving no run folder.
+        TrainingError: later, for a file that turned bad meanwhile or a folder that cannot be written.
+        TrainingInterrupted: after Ctrl-C, if there is something to continue.
     """
     check_monitor(METRIC_NAMES, config.monitor, _has_validation(config))
     folder = create_run_folder(out, name)
     job = _Job(config, folder, report, is_terminal)
-    with _removed_if_nothing_began(folder):
+    with interruption_named(folder), _removed_if_nothing_began(folder):
         apply_gpu_memory(config.gpu_memory, smallest_gpu_memory_bytes())
         with job.recorder(resume_epochs=None) as recorder:  # before anything touches the GPU
             data = job.load_data()
@@ -125,7 +126,8 @@ def resume(folder: Path, *, report: Report, is_terminal: bool = False) -> TrainR
         model = build_classifier(config.classifier(len(data.train.class_names)))
     best = _best_before(run, config.monitor, completed)
     report(f"continues after epoch {completed} of {config.epochs}")
-    with job.recorder(resume_epochs=completed) as recorder:
+    remove_unfinished(run.folder)
+    with interruption_named(run.folder), job.recorder(resume_epochs=completed) as recorder:
         job.fit(recorder, data, model, completed=completed, best=best)
     return job.result()
 
@@ -151,15 +153,14 @@ class _Job:
 
     def load_data(self) -> Data:
         config = self._config
-        data = load_data(config.data, seed=config.feed.seed, workers=_CHECK_WORKERS, report=self._report)
-        write_bad_files(self._folder / "bad_files.csv", data.bad_files)
-        return data
+        return load_data(config.data, seed=config.feed.seed, workers=_CHECK_WORKERS, report=self._report)
 
     def fit(
         self, recorder: RunRecorder, data: Data, model: tf.keras.Model, *, completed: int, best: float | None
     ) -> None:
         config = self._config
         recorder.add_facts(_facts(config, data))
+        write_bad_files(self._folder / "bad_files.csv", data.bad_files)
         inputs = self._inputs(data, range(completed + 1, config.epochs + 1))
         # the phases come first, so that saving and printing are in none of them
         callbacks = [
@@ -174,7 +175,7 @@ class _Job:
                 augment = augment_function(ranges, preprocess, resampler=config.feed.resampler)
                 stack.enter_context(augment_on_device(model, augment))
             stack.enter_context(time_input(model, self._clock))
-            stack.enter_context(_bad_files_named(data))
+            stack.enter_context(failures_named(data, workers=_CHECK_WORKERS, others=(RecordError,)))
             model.fit(**inputs, epochs=config.epochs, initial_epoch=completed, callbacks=callbacks, verbose=0)
 
     def result(self) -> TrainResult:
@@ -193,7 +194,9 @@ class _Job:
             validating = keras_flow(validation, config.feed, training=False) if validation else None
         else:
             caches = self._caches([data.train, *([validation] if validation else [])])
-            training = Feed(data.train, config.feed, caches[0]).training(epochs)
+            # of a length that Keras is not told: Keras 3 would open it anew after its last batch, and read ahead in it
+            # while the last validation runs
+            training = Feed(data.train, config.feed, caches[0]).training(epochs).take_while(lambda *batch: True)
             validating = Feed(validation, config.feed, caches[1]).evaluation() if validation else None
         return {
             "x": training,
@@ -264,9 +267,11 @@ def _config_of(run: Run) -> TrainConfig:
 
 
 def _check_same_data(run: Run, data: Data) -> None:
-    before = run.document.get("data_fingerprint", {}).get("train")
-    if before is not None and before != data_fingerprint(data.train):
-        raise ResumeError(f"{run.folder}: the training images changed since it stopped; start a new run")
+    before = run.document.get("data_fingerprint", {})
+    for name, part in (("training", data.train), ("validation", data.validation)):
+        known = before.get({"training": "train"}.get(name, name))
+        if known is not None and (part is None or known != data_fingerprint(part)):
+            raise ResumeError(f"{run.folder}: the {name} images changed since it stopped; start a new run")
 
 
 def _best_before(run: Run, monitor: str, completed: int) -> float | None:
@@ -289,16 +294,4 @@ def _removed_if_nothing_began(folder: Path) -> Iterator[None]:
     except BaseException:
         if not (folder / "run.json").exists() or not load_run(folder).phases:
             shutil.rmtree(folder)
-        raise
-
-
-@contextlib.contextmanager
-def _bad_files_named(data: Data) -> Iterator[None]:
-    """Finds out which file it was when reading or decoding fails in the middle of a training."""
-    try:
-        yield
-    except tf.errors.OpError:
-        for part in (data.train, data.validation):
-            if part is not None:
-                check_bad_files(verify_samples(part, _CHECK_WORKERS))
         raise

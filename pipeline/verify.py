@@ -96,7 +96,11 @@ def check_bad_files(bad_files: Collection[BadFile]) -> None:
     """
     if not bad_files:
         return
-    lines = [f"{len(bad_files)} file(s) cannot be used:"]
+    first = tuple(bad_files)[0]
+    if len(bad_files) == 1:
+        named = f"{_printable(first.path)} {first.reason}"
+        raise BadFilesError(f"{named}; repair or remove it, or pass --bad-files skip to train without it", (first,))
+    lines = [f"{len(bad_files)} files cannot be used:"]
     lines += [f"  {_printable(bad.path)} {bad.reason}" for bad in tuple(bad_files)[:_NAMED_AT_MOST]]
     if len(bad_files) > _NAMED_AT_MOST:
         lines.append(f"  and {len(bad_files) - _NAMED_AT_MOST} more")

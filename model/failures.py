@@ -1,0 +1,55 @@
+"""What ends a training on its way, turned into an error that says which file it was or how to go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+
+from model.errors import TrainingError, TrainingInterrupted, one_line
+from pipeline import BadFilesError, Data, check_bad_files, verify_samples
+
+__all__ = ["failures_named", "interruption_named"]
+
+
+@contextlib.contextmanager
+def failures_named(data: Data, *, workers: int, others: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turns what goes wrong inside `fit` into a TrainingError; of a file that turned bad it says which one.
+
+    Args:
+        data: what is trained on; all of it is decoded again when reading or decoding fails.
+        workers: threads of that check.
+        others: further errors that say enough as they are.
+    """
+    try:
+        yield
+    except others as error:
+        raise TrainingError(str(error)) from error
+    except (tf.errors.OpError, OSError) as error:  # OSError: Keras's own generator reads in Python
+        _name_bad_files(data, workers, error)
+        if isinstance(error, OSError):
+            raise TrainingError(one_line(error)) from error
+        raise
+
+
+def _name_bad_files(data: Data, workers: int, cause: Exception) -> None:
+    for part in (data.train, data.validation):
+        if part is None:
+            continue
+        try:
+            check_bad_files(verify_samples(part, workers))
+        except BadFilesError as error:
+            raise TrainingError(str(error)) from cause
+
+
+@contextlib.contextmanager
+def interruption_named(folder: Path) -> Iterator[None]:
+    """Lets Ctrl-C tell which run it stopped, if there is one to go on with."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not folder.exists():  # nothing had begun, so the folder was taken away
+            raise
+        raise TrainingInterrupted(folder) from error
