@@ -175,17 +175,21 @@ def _say(line: str) -> None:
     click.echo(line, err=True, nl=not line.startswith("\r") or "(" in line)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+_HELP = """Keep a training accelerator fed, and see why when it is not.
+
+Train twice with one flag changed, then compare what disk, CPU and GPU did in each epoch and phase:
+
+\b
+  python cli.py train --name cached
+  python cli.py train --name uncached --no-cache
+  python cli.py compare runs/cached runs/uncached
+"""
+
+
+@click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="feedline")
 def main() -> None:
-    r"""Keep a training accelerator fed, and see why when it is not.
-
-    \b
-    Train twice with one flag changed, then compare what disk, CPU and GPU did in each epoch and phase:
-      python cli.py train --name cached
-      python cli.py train --name uncached --no-cache
-      python cli.py compare runs/cached runs/uncached
-    """
+    """The group of all commands."""
 
 
 _TRAIN_OPTIONS = (
@@ -564,7 +568,7 @@ def _usable_cores() -> int:
 @main.command()
 @click.argument("run", metavar="RUN")
 def report(run: str) -> None:
-    """Print a run's table again and write its report.html."""
+    """Print a run's table and write its report.html."""
     with _errors_as_one_line():
         found = load_run(run)
         path = write_report(found)
@@ -576,7 +580,7 @@ def report(run: str) -> None:
 @click.argument("runs", metavar="RUN RUN [...]", nargs=-1, required=True)
 @click.option("--html", "page", default="compare.html", show_default=True, metavar="FILE", help="Page to write.")
 def compare(runs: tuple[str, ...], page: str) -> None:
-    """Print runs side by side, per epoch and phase, and write them as a page."""
+    """Print runs side by side, and write them as a page."""
     with _errors_as_one_line():
         comparison = compare_runs([load_run(run) for run in runs])
         write_text(Path(page).absolute(), render_comparison(comparison))

@@ -2,10 +2,11 @@
 
     python benchmarks/pipeline_against_keras.py --data DIR
 
-Both read the same folder (one sub-folder a class), with the recipe of `AugmentRanges` on the host, nearest, exact
-decoding. Keras runs first. Then the pipeline: one warm-up (compilation), then, round by round, one epoch cold (page
-cache evicted, pixel cache empty, as far as the system allows) and one epoch with every image in the pixel cache. The
-medians and the ratios to Keras's figure of the same process are printed, or written as one JSON line with `--json`.
+Both read the same folder (one sub-folder a class) with the recipe of `AugmentRanges` on the host, nearest, exact
+decoding, and once more only preprocessed, as a validation phase does. Keras runs first. Then, after one warm-up batch
+(compilation), round by round: an epoch cold (page cache evicted, pixel cache empty), one warm (page cache full, pixel
+cache empty) and one cached (every image in the pixel cache). The medians are printed with their ratio to Keras's figure
+of the same process, and the figures of each round with `--json`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import platform
 import statistics
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -24,43 +26,28 @@ import click
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import pandas as pd
 import tensorflow as tf
 
 from pipeline import (
-    AugmentRanges,
     ChannelAffine,
     DecodeConfig,
     Feed,
     FeedConfig,
     PixelCache,
     Samples,
+    keras_flow,
     plan_pixel_cache,
     samples_from_folder,
 )
 from telemetry import evict_files
 
 _SCALE = ChannelAffine(scale=(1 / 127.5,) * 3, offset=(-1.0,) * 3)
+_STATES = ("cold", "warm", "cached")
 
 
-def keras_images_per_second(samples: Samples, size: int, batch: int, images: int) -> float:
-    """One thread, as `model.fit(generator)` runs it by default on Keras 3."""
-    ranges = AugmentRanges()
-    generator = tf.keras.preprocessing.image.ImageDataGenerator(
-        rotation_range=ranges.rotation_degrees,
-        width_shift_range=ranges.width_shift,
-        height_shift_range=ranges.height_shift,
-        shear_range=ranges.shear_degrees,
-        zoom_range=list(ranges.zoom),
-        horizontal_flip=ranges.horizontal_flip,
-        brightness_range=ranges.brightness,
-        preprocessing_function=lambda x: x / 127.5 - 1.0,
-    )
-    names = [samples.class_names[target] for target in samples.targets]
-    table = pd.DataFrame({"path": samples.paths, "class": names})
-    flow = generator.flow_from_dataframe(
-        table, x_col="path", y_col="class", class_mode="binary", target_size=(size, size), batch_size=batch, seed=42
-    )
+def keras_images_per_second(samples: Samples, config: FeedConfig, images: int) -> float:
+    """One thread, as `model.fit(generator)` runs it by default on Keras 3; its first batch is the warm-up."""
+    flow = keras_flow(samples, config, training=True)
     next(flow)
     start, seen = time.perf_counter(), 0
     while seen < images:
@@ -69,26 +56,53 @@ def keras_images_per_second(samples: Samples, size: int, batch: int, images: int
 
 
 def images_per_second(dataset: tf.data.Dataset) -> float:
+    """Over one whole pass, its start included."""
     start, seen = time.perf_counter(), 0
     for _, labels in dataset:
         seen += int(labels.shape[0])
     return seen / (time.perf_counter() - start)
 
 
-def measure(samples: Samples, config: FeedConfig, rounds: int) -> dict[str, list[float]]:
-    """Images per second of each round: cold, warm (page cache full, pixel cache empty) and cached."""
+def pipeline_round(samples: Samples, config: FeedConfig) -> dict[str, float]:
+    """Images per second of one epoch in each state."""
     row_shape = (config.decode.height, config.decode.width, 3)
-    figures: dict[str, list[float]] = {"cold": [], "warm": [], "cached": []}
-    images_per_second(Feed(samples.take(range(config.batch_size)), config).training(range(1, 2)))
-    for _ in range(rounds):
-        evict_files(samples.paths)
-        figures["cold"].append(images_per_second(Feed(samples, config).training(range(1, 2))))
-        figures["warm"].append(images_per_second(Feed(samples, config).training(range(1, 2))))
-        cache = PixelCache(plan_pixel_cache(len(samples), row_shape, 2**40))
-        feed = Feed(samples, config, cache)
-        images_per_second(feed.training(range(1, 2)))
-        figures["cached"].append(images_per_second(feed.training(range(2, 3))))
+    figures = {}
+    evict_files(samples.paths)
+    figures["cold"] = images_per_second(Feed(samples, config).training(range(1, 2)))
+    figures["warm"] = images_per_second(Feed(samples, config).training(range(1, 2)))
+    feed = Feed(samples, config, PixelCache(plan_pixel_cache(len(samples), row_shape, 2**40)))
+    images_per_second(feed.training(range(1, 2)))
+    figures["cached"] = images_per_second(feed.training(range(2, 3)))
     return figures
+
+
+def measure(samples: Samples, config: FeedConfig, rounds: int, keras_images: int) -> dict[str, dict[str, list[float]]]:
+    """Figures by recipe (augmented, preprocessed only) and by what made the batches, one a round (Keras: one)."""
+    recipes = {"augmented": config, "preprocessed only": replace(config, augment=None)}
+    figures = {
+        name: {"keras": [keras_images_per_second(samples, recipe, keras_images)]} for name, recipe in recipes.items()
+    }
+    for recipe in recipes.values():
+        images_per_second(Feed(samples.take(range(min(config.batch_size, len(samples)))), recipe).training(range(1, 2)))
+    for _ in range(rounds):
+        for name, recipe in recipes.items():
+            for state, figure in pipeline_round(samples, recipe).items():
+                figures[name].setdefault(state, []).append(figure)
+    return figures
+
+
+def format_figures(figures: dict[str, dict[str, list[float]]]) -> str:
+    """A line a state: median images/s, the range over the rounds and the ratio to Keras, for each recipe."""
+    lines = [f"{'images/s':10}" + "".join(f"{recipe:>34}" for recipe in figures)]
+    for state in ("keras", *_STATES):
+        cells = []
+        for by_state in figures.values():
+            values = by_state[state]
+            spread = f"({min(values):,.0f}-{max(values):,.0f})" if len(values) > 1 else ""
+            ratio = statistics.median(values) / by_state["keras"][0]
+            cells.append(f"{statistics.median(values):>12,.0f} {spread:>13} {ratio:>6.1f}x")
+        lines.append(f"{state:10}" + "".join(cells))
+    return "\n".join(lines)
 
 
 @click.command()
@@ -96,17 +110,14 @@ def measure(samples: Samples, config: FeedConfig, rounds: int) -> dict[str, list
 @click.option("--size", default=299, show_default=True)
 @click.option("--batch-size", default=32, show_default=True)
 @click.option("--rounds", default=3, show_default=True)
-@click.option(
-    "--keras-images", default=640, show_default=True, help="Images that Keras's generator makes for its figure."
-)
+@click.option("--keras-images", default=640, show_default=True, help="Images that Keras's generator makes a figure.")
 @click.option("--json", "as_json", is_flag=True)
 def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, as_json: bool) -> None:
     """Prints the pipeline's images/s beside Keras's generator's."""
     samples = samples_from_folder(data)
     config = FeedConfig(decode=DecodeConfig(height=size, width=size), batch_size=batch_size, preprocess=_SCALE)
-    keras = keras_images_per_second(samples, size, batch_size, keras_images)
-    figures = measure(samples, config, rounds)
-    row = {
+    figures = measure(samples, config, rounds, keras_images)
+    about = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "tensorflow": tf.__version__,
         "python": platform.python_version(),
@@ -114,12 +125,13 @@ def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, 
         "images": len(samples),
         "size": size,
         "batch_size": batch_size,
-        "keras_images_per_second": round(keras, 1),
+        "rounds": rounds,
     }
-    for name, values in figures.items():
-        row[f"{name}_images_per_second"] = [round(value) for value in values]
-        row[f"{name}_ratio"] = round(statistics.median(values) / keras, 1)
-    print(json.dumps(row) if as_json else "\n".join(f"{key:28} {value}" for key, value in row.items()))
+    if as_json:
+        print(json.dumps({**about, "images_per_second": figures}))
+    else:
+        print(", ".join(f"{name} {value}" for name, value in about.items()))
+        print(format_figures(figures))
 
 
 if __name__ == "__main__":

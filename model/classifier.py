@@ -80,7 +80,7 @@ def build_classifier(config: ClassifierConfig) -> tf.keras.Model:
         of class 1, or (N, num_classes). It is fitted on the numbers of the classes, float32 or int (N,).
 
     Raises:
-        BackboneError: if the backbone cannot be built at this image size.
+        BackboneError: if the backbone cannot be built at this image size, or its saved file could not be loaded.
         WeightsError: if the weights cannot be loaded or downloaded.
     """
     seeds = _layer_seeds(config.seed)
@@ -133,6 +133,7 @@ def _small_cnn_features(images: tf.Tensor, seeds: Iterator[int]) -> tf.Tensor:
 
 def _build_application(config: ClassifierConfig) -> tf.keras.Model:
     """The Application without top, with its weights."""
+    _require_loadable(config.backbone)
     builder = application_builder(config.backbone)
     input_shape = (config.height, config.width, 3)
 
@@ -153,6 +154,15 @@ def _build_application(config: ClassifierConfig) -> tf.keras.Model:
     if is_frozen(config) and not is_imagenet:
         load_weights_file(backbone, config.weights, config.backbone)
     return backbone
+
+
+def _require_loadable(name: str) -> None:
+    """Refuses the one family whose saved files Keras 2 cannot read (the test shows it without Feedline)."""
+    is_keras_2 = not hasattr(tf.keras, "ops")
+    if is_keras_2 and name.startswith("ConvNeXt"):
+        raise BackboneError(
+            f"{name}: Keras 2 cannot load a ConvNeXt that it has saved; install Keras 3 (tensorflow>=2.16)"
+        )
 
 
 def _layer_seeds(seed: int) -> Iterator[int]:

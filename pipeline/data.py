@@ -112,13 +112,22 @@ def data_place(config: DataConfig) -> str:
     """The folder whose disk the training images are read from."""
     if config.csv:
         return config.images or os.path.dirname(os.path.abspath(config.csv))
-    return config.folder or str(demonstration_set())
+    return config.folder or _demonstration_folder()
 
 
 def _named_samples(folder: str | None, csv: str | None, config: DataConfig) -> Samples:
     if csv:
         return samples_from_table(csv, config.x_column, config.y_column, config.images)
-    return samples_from_folder(folder or demonstration_set())
+    return samples_from_folder(folder or _demonstration_folder())
+
+
+def _demonstration_folder() -> str:
+    try:
+        return str(demonstration_set())
+    except OSError as error:
+        raise InputError(
+            f"the demonstration set cannot be written ({error}); name your own images with --data"
+        ) from error
 
 
 def _check(

@@ -96,7 +96,7 @@ def check_bad_files(bad_files: Collection[BadFile]) -> None:
     """
     if not bad_files:
         return
-    first = tuple(bad_files)[0]
+    first = next(iter(bad_files))
     if len(bad_files) == 1:
         named = f"{_printable(first.path)} {first.reason}"
         raise BadFilesError(f"{named}; repair or remove it, or pass --bad-files skip to train without it", (first,))

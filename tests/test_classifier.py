@@ -203,6 +203,16 @@ def test_an_image_too_small_for_the_backbone_is_refused_with_its_size():
         build_classifier(config(backbone="InceptionV3"))
 
 
+@pytest.mark.skipif(hasattr(tf.keras, "ops"), reason="Keras 3 loads it")
+def test_a_backbone_whose_saved_file_keras_2_cannot_load_is_refused(tmp_path):
+    convnext = tf.keras.applications.ConvNeXtTiny(include_top=False, weights=None, input_shape=(SIDE, SIDE, 3))
+    convnext.save(tmp_path / "plain.keras")
+    with pytest.raises(TypeError):  # Keras's own model in Keras's own hands: once this passes, the refusal can go
+        tf.keras.models.load_model(tmp_path / "plain.keras")
+    with pytest.raises(BackboneError, match="ConvNeXtTiny: Keras 2 cannot load a ConvNeXt that it has saved"):
+        build_classifier(config(backbone="ConvNeXtTiny"))
+
+
 def test_all_wrong_values_of_a_config_stand_in_one_message():
     with pytest.raises(ValueError, match=r"height=0, num_classes=1, learning_rate=nan"):
         config(height=0, num_classes=1, learning_rate=float("nan"))

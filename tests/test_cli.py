@@ -2,6 +2,10 @@
 
 import ast
 import json
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -45,9 +49,6 @@ def finished(photo_folder, tmp_path_factory):
 
 def test_help_is_there_without_tensorflow():
     script = "import sys, cli; assert 'tensorflow' not in sys.modules, 'help would wait for TensorFlow'"
-    import subprocess
-    import sys
-
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
 
 
@@ -79,7 +80,8 @@ def test_the_defaults_of_the_flags_are_those_of_the_packages():
     assert defaults["shear"] == ranges.shear_degrees
     assert cli.RangeType(centre=1.0).convert(defaults["zoom"], None, None) == ranges.zoom
     assert cli.RangeType().convert(defaults["brightness"], None, None) == ranges.brightness
-    for name in ("width_shift", "height_shift", "horizontal_flip", "vertical_flip", "channel_shift", "fill_mode", "cval"):
+    names = ("width_shift", "height_shift", "horizontal_flip", "vertical_flip", "channel_shift", "fill_mode", "cval")
+    for name in names:
         assert defaults[name] == getattr(ranges, name), name
     data = pipeline.DataConfig()
     for name in ("x_column", "y_column", "validation_fraction", "bad_files", "verify"):
@@ -95,10 +97,11 @@ def test_every_flag_stands_with_its_default_in_the_readme():
 
 
 def test_only_the_command_line_prints():
-    for path in ROOT.glob("*/**/*.py"):
-        if path.relative_to(ROOT).parts[0] in ("pipeline", "model", "telemetry"):
-            calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-            assert not any(getattr(call.func, "id", None) == "print" for call in calls), path
+    for package in ("pipeline", "model", "telemetry"):
+        for path in (ROOT / package).glob("**/*.py"):
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            called = [node.func for node in nodes if isinstance(node, ast.Call)]
+            assert not any(getattr(function, "id", None) == "print" for function in called), path
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_bad_input_is_one_clear_line_before_any_training(photo_folder, tmp_path,
     assert result.exit_code == 2
     lines = [line for line in result.output.splitlines() if line.startswith("Error: ")]
     assert len(lines) == 1
-    assert pytest.importorskip("re").search(message, lines[0]), lines[0]
+    assert re.search(message, lines[0]), lines[0]
     assert "Traceback" not in result.output
     assert "epoch 1" not in result.output
     # nothing half-made is left in the way of the next try
@@ -230,8 +233,6 @@ def test_the_same_flags_give_the_same_losses_and_another_seed_others(finished, p
 
 
 def test_bad_files_are_skipped_on_request_and_named(photo_folder, tmp_path):
-    import shutil
-
     folder = tmp_path / "photos"
     shutil.copytree(photo_folder, folder)
     whole = (folder / "dark" / "03.jpg").read_bytes()
@@ -263,8 +264,6 @@ def test_augmentation_in_the_train_step_gives_the_hosts_losses(finished, photo_f
 
 
 def test_more_than_two_classes_and_separate_validation_data(photo_folder, tmp_path):
-    import shutil
-
     for part in ("train", "val"):
         for name in ("a", "b", "c"):
             shutil.copytree(photo_folder / ("dark" if name == "a" else "light"), tmp_path / part / name)

@@ -150,7 +150,7 @@ def test_a_feed_leaves_global_random_state_alone(samples):
 
 
 def test_without_prefetch_the_finished_batch_waits_for_nobody(photo_folder, tmp_path):
-    """With --prefetch 0 no batch is made ahead: what the loading stage holds at most is one batch of one image at once."""
+    """With --prefetch 0 and --parallel 1 the second batch is not made before it is asked for."""
     folder = tmp_path / "photos"
     shutil.copytree(photo_folder, folder)
     samples = samples_from_folder(folder)

@@ -1,0 +1,58 @@
+"""Each benchmark script runs at a tiny size and prints what it says."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def test_every_script_is_tried_here():
+    assert {path.name for path in BENCHMARKS.glob("*.py")} == {"pipeline_against_keras.py", "warp_variants.py"}
+
+
+@pytest.fixture(scope="module")
+def against_keras(photo_folder):
+    script = BENCHMARKS / "pipeline_against_keras.py"
+    tiny = ["--size", "24", "--batch-size", "8", "--rounds", "1", "--keras-images", "16", "--json"]
+    command = [sys.executable, str(script), "--data", str(photo_folder), *tiny]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def test_the_pipeline_is_measured_beside_keras_in_each_state(against_keras):
+    assert against_keras["images"] == 23
+    assert set(against_keras["images_per_second"]) == {"augmented", "preprocessed only"}
+    for figures in against_keras["images_per_second"].values():
+        assert set(figures) == {"keras", "cold", "warm", "cached"}
+        assert all(value > 0 for values in figures.values() for value in values)
+
+
+def test_the_table_for_people_has_a_line_a_state():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        from pipeline_against_keras import format_figures
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    one = {"keras": [80.0], "cold": [900.0, 800.0, 1000.0], "warm": [1000.0], "cached": [2000.0]}
+    lines = format_figures({"augmented": one, "preprocessed only": one}).splitlines()
+    assert [line.split()[0] for line in lines] == ["images/s", "keras", "cold", "warm", "cached"]
+    assert "900   (800-1,000)   11.2x" in lines[2]
+
+
+def test_the_variants_of_the_warp_give_the_same_pixels_and_a_time_each():
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "warp_variants.py"),
+        "--size",
+        "24",
+        "--batch-size",
+        "2",
+        "--rounds",
+        "1",
+    ]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert len(lines) == 6
+    assert all("us CPU/image" in line for line in lines[1:])
