@@ -166,8 +166,15 @@ def _is_refusal(error: Exception) -> bool:
     return isinstance(error, (ModelError, DataError))
 
 
-def _is_failure_on_the_way(error: Exception) -> bool:
-    return "model" in sys.modules and isinstance(error, sys.modules["model"].TrainingError)
+def _is_failure_on_the_way(error: BaseException | None) -> bool:
+    if "model" not in sys.modules:
+        return False
+    from model import TrainingError
+
+    # where records cannot be written, closing them fails as well: the first failure stands behind that one
+    while error is not None and not isinstance(error, TrainingError):
+        error = error.__context__
+    return error is not None
 
 
 def _say(line: str) -> None:

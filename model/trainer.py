@@ -56,6 +56,8 @@ _CHECK_WORKERS = 4
 _MIB = 2**20
 # The share of the available memory that decoded images may take; the rest is for the model and its batches.
 _CACHE_MEMORY_FRACTION = 0.6
+# What is taken to be available where the system does not tell.
+_UNTOLD_MEMORY_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +214,7 @@ class _Job:
         if self._config.cache == "off":
             return [None] * len(parts)
         row_shape = (self._config.feed.decode.height, self._config.feed.decode.width, 3)
-        budget = int(psutil.virtual_memory().available * _CACHE_MEMORY_FRACTION)
+        budget = int(_available_memory_bytes() * _CACHE_MEMORY_FRACTION)
         caches = []
         for part, phase in zip(parts, ("train", "validation"), strict=False):
             plan = plan_pixel_cache(len(part), row_shape, budget)
@@ -229,6 +231,13 @@ class _Job:
         evicted = evict_files(paths)
         reason = f" ({evicted.reason})" if evicted.reason else ""
         self._report(f"dropped {evicted.evicted_files} of {len(paths)} files from the page cache{reason}")
+
+
+def _available_memory_bytes() -> int:
+    try:
+        return psutil.virtual_memory().available
+    except (psutil.Error, OSError):  # a Linux without /proc
+        return _UNTOLD_MEMORY_BYTES
 
 
 def _has_validation(config: TrainConfig) -> bool:

@@ -27,6 +27,8 @@ _SUPERSAMPLING = 2
 
 # what a thing covers, in squares of its radius: about a disc of that radius for round things
 _AREA = 1.9
+# how far a thing of that area reaches at most, in its radii: the tips of the thinnest star
+_REACH = 1.5
 
 Point = tuple[float, float]
 
@@ -76,7 +78,7 @@ def draw_image(class_name: str, number: int) -> Image.Image:
     for centre, radius in _places(draws, width, height):
         outlines = draws.choice(_SHAPES[class_name])(draws)
         _paint(image, draws, centre, radius, _of_one_area(outlines))
-    return _with_grain(image, draws)
+    return _as_by_a_lens(image, draws)
 
 
 class _Draws:
@@ -128,8 +130,10 @@ def _places(draws: _Draws, width: int, height: int) -> list[tuple[Point, float]]
     wanted = draws.whole(5, 9)
     for _ in range(200):
         radius = draws.uniform(26, 60)
-        centre = (draws.uniform(0.5 * radius, width - 0.5 * radius), draws.uniform(0.5 * radius, height - 0.5 * radius))
-        if all(math.dist(centre, other) > 0.95 * (radius + other_radius) for other, other_radius in places):
+        # wholly inside: what touches the border turns into long streaks when the image is moved with its edge repeated
+        margin = _REACH * radius + 8
+        centre = (draws.uniform(margin, width - margin), draws.uniform(margin, height - margin))
+        if all(math.dist(centre, other) > 1.05 * (radius + other_radius) for other, other_radius in places):
             places.append((centre, radius))
         if len(places) == wanted:
             break
@@ -138,7 +142,7 @@ def _places(draws: _Draws, width: int, height: int) -> list[tuple[Point, float]]
 
 def _paint(image: Image.Image, draws: _Draws, centre: Point, radius: float, outlines: list[list[Point]]) -> None:
     """Paints a thing with a soft shadow into the image; the first outline is the thing, the others are holes."""
-    half = math.ceil(1.5 * radius) + 8
+    half = math.ceil(_REACH * radius) + 8
     scale = _SUPERSAMPLING * radius
     middle = _SUPERSAMPLING * half
     mask = Image.new("L", (2 * middle, 2 * middle))
@@ -160,11 +164,15 @@ def _bright_colour(draws: _Draws) -> tuple[int, int, int]:
             return red, green, blue
 
 
-def _with_grain(image: Image.Image, draws: _Draws) -> Image.Image:
-    """Adds the noise of a sensor: the same on all three channels, up to 4 levels."""
-    grain = (draws.levels(image.height, image.width) >> 5).astype(np.int16) - 4
+def _as_by_a_lens(image: Image.Image, draws: _Draws) -> Image.Image:
+    """Adds a sensor's noise, then blurs a little.
+
+    The blur keeps edges and noise alike when the image is shrunk by nearest, with or without a resampling after it:
+    else augmented images would differ from plain ones in more than what augmentation means to change.
+    """
+    grain = (draws.levels(image.height, image.width) >> 4).astype(np.int16) - 8
     pixels = np.asarray(image).astype(np.int16) + grain[:, :, np.newaxis]
-    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).filter(ImageFilter.GaussianBlur(1.5))
 
 
 def _of_one_area(outlines: list[list[Point]]) -> list[list[Point]]:

@@ -52,10 +52,17 @@ def hardware_facts(*, gpus: Sequence[GpuFacts], device: BlockDevice) -> dict[str
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
         "usable_cores": usable_cores(os.getpid()),
-        "memory_mib": round(psutil.virtual_memory().total / MIB),
+        "memory_mib": _memory_mib(),
         "gpus": [asdict(gpu) for gpu in gpus],
         "data_device": device.name,
     }
+
+
+def _memory_mib() -> int | None:
+    try:
+        return round(psutil.virtual_memory().total / MIB)
+    except (psutil.Error, OSError):  # a Linux without /proc
+        return None
 
 
 def _cpu_name() -> str:

@@ -197,8 +197,12 @@ def current_status(folder: Path, document: Mapping[str, Any]) -> str:
 
 
 def describe_process(pid: int) -> dict[str, Any]:
-    """Returns what finds a process again: its number, its start, its machine."""
-    return {"pid": pid, "created": psutil.Process(pid).create_time(), "host": socket.gethostname()}
+    """Returns what finds a process again: its number, its start (None where the system does not tell), its machine."""
+    try:
+        created = psutil.Process(pid).create_time()
+    except psutil.Error:
+        created = None
+    return {"pid": pid, "created": created, "host": socket.gethostname()}
 
 
 def is_alive(process: Mapping[str, Any]) -> bool:

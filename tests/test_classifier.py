@@ -219,9 +219,9 @@ def test_all_wrong_values_of_a_config_stand_in_one_message():
 
 
 def test_a_seed_fixes_the_initial_weights_and_touches_no_global_state():
-    before = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002 - it is what must not change
+    before = (random.getstate(), np.random.get_state()[1].tolist())
     first, same, other = (build_classifier(config(seed=seed)).get_weights() for seed in (1, 1, 2))
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
     for weight, again in zip(first, same, strict=True):
         np.testing.assert_array_equal(weight, again)
     kernels = [index for index, weight in enumerate(first) if weight.ndim > 1]

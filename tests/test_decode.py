@@ -128,7 +128,9 @@ def test_nearest_differs_from_the_rounded_formula_where_pillows_sum_does() -> No
 def test_eager_graph_and_parallel_map_agree(method: str, interpolation: str) -> None:
     config = DecodeConfig(height=20, width=24, interpolation=interpolation, method=method)
     files = [encoded(noisy_image(mode), file_format, **options) for mode, file_format, options in FILES.values()]
-    compiled = tf.function(lambda contents: decode_image(contents, config), input_signature=[tf.TensorSpec((), tf.string)])
+    compiled = tf.function(
+        lambda contents: decode_image(contents, config), input_signature=[tf.TensorSpec((), tf.string)]
+    )
     mapped = tf.data.Dataset.from_tensor_slices(files).map(lambda c: decode_image(c, config), num_parallel_calls=2)
     assert mapped.element_spec == tf.TensorSpec((20, 24, 3), tf.uint8)
     for contents, from_map in zip(files, mapped, strict=True):
@@ -157,14 +159,18 @@ def test_a_file_without_its_end_mark_is_decoded_as_pillow_does() -> None:
     np.testing.assert_array_equal(decode_pixels(tf.constant(contents)), pillow_pixels(contents))
 
 
-@pytest.mark.parametrize("contents", [b"", b"x", b"\xff\xd8\xff", b"<!DOCTYPE html>", encoded(noisy_image(), "JPEG")[:500]])
+@pytest.mark.parametrize(
+    "contents", [b"", b"x", b"\xff\xd8\xff", b"<!DOCTYPE html>", encoded(noisy_image(), "JPEG")[:500]]
+)
 def test_what_is_no_whole_image_fails_in_a_map(contents: bytes) -> None:
     dataset = tf.data.Dataset.from_tensors(contents).map(lambda c: decode_image(c, NEAREST))
     with pytest.raises(tf.errors.OpError):
         next(iter(dataset))
 
 
-@pytest.mark.parametrize(("width", "height", "ratio"), [(16, 24, 8), (32, 24, 4), (33, 24, 4), (34, 24, 2), (80, 24, 1)])
+@pytest.mark.parametrize(
+    ("width", "height", "ratio"), [(16, 24, 8), (32, 24, 4), (33, 24, 4), (34, 24, 2), (80, 24, 1)]
+)
 def test_fast_decodes_at_the_smallest_size_not_below_the_target(width: int, height: int, ratio: int) -> None:
     contents = tf.constant(encoded(noisy_image(width=128, height=192).resize((130, 194)), "JPEG"))
     config = DecodeConfig(height=height, width=width, method="fast")

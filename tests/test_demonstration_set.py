@@ -53,12 +53,12 @@ def test_colour_does_not_tell_the_classes_apart(folder: Path, statistic) -> None
 
 
 def test_drawing_is_a_function_of_class_and_number_and_touches_no_global_state() -> None:
-    random_before, numpy_before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random_before, numpy_before = random.getstate(), np.random.get_state()
     first, second = draw_image("round", 3), draw_image("round", 3)
     np.testing.assert_array_equal(first, second)
     assert draw_image("round", 4).tobytes() != first.tobytes()
     assert random.getstate() == random_before
-    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before[1])  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before[1])
 
 
 def test_a_second_call_finds_the_set_and_writes_nothing(folder: Path) -> None:

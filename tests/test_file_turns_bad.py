@@ -14,9 +14,6 @@ from click.testing import CliRunner, Result
 import cli
 from telemetry import load_run
 
-# NumPy 2 warns of Keras 3's own way to turn a variable into an array, on saving
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
-
 ROOT = Path(__file__).resolve().parents[1]
 FLAGS = ("--image-size", "32", "--batch-size", "8", "--epochs", "4", "--no-cache", "--augment-on", "off")
 

@@ -22,9 +22,6 @@ from model.checkpoints import BEST_FILE, LAST_FILE, checkpoint_callback
 from pipeline import Feed
 from telemetry import load_run
 
-# NumPy 2 warns of Keras 3's own way to turn a variable into an array, on saving
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
-
 ROOT = Path(__file__).resolve().parents[1]
 # every epoch decodes its photos anew, so that one takes long enough to be met in its middle
 FLAGS = ("--image-size", "32", "--batch-size", "8", "--epochs", "3", "--no-cache", "--monitor", "val_loss")
@@ -74,7 +71,7 @@ def stop_after_epoch_1(*arguments: object) -> Result:
     def say_and_stop(line: str) -> None:
         say(line)
         if "epoch 1/" in line:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cli, "_say", say_and_stop)
@@ -243,7 +240,9 @@ class ThriceStopped:
 @pytest.fixture(scope="module")
 def thrice(photos: Path) -> ThriceStopped:
     run = photos.parent / "thrice"
-    process = start("--data", photos, "--out", run.parent, "--name", run.name, *FLAGS)
+    # one image after the other: longer epochs, the same images
+    slow = ("--parallel", "1", "--no-prefetch")
+    process = start("--data", photos, "--out", run.parent, "--name", run.name, *FLAGS, *slow)
     try:
         wait_for_training(process, run, epoch=1)
         process.send_signal(signal.SIGSTOP)  # so that it cannot end meanwhile
@@ -329,7 +328,7 @@ def test_sigterm_ends_a_run_as_interrupted_with_one_line_that_says_how_to_go_on(
 
 
 def test_a_signal_before_the_first_epoch_leaves_no_run(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cli, "_say", lambda line: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(cli, "_say", lambda line: signal.raise_signal(signal.SIGTERM))
     result = command("train", "--data", photos, "--out", tmp_path, "--name", "early", *FLAGS)
     assert result.exit_code == 128 + signal.SIGTERM
     assert errors_in(result) == ["Error: stopped by SIGTERM; no epoch had begun"]
@@ -366,6 +365,20 @@ def test_a_run_killed_between_its_best_and_its_last_model_trains_that_epoch_agai
     assert "continues after epoch 1 of 3" in result.output
     assert_same_training(run, whole.folder)
     assert not list(run.glob(".*"))
+
+
+def test_a_resumed_run_remembers_its_best_value(stopped: tuple[Path, Result], tmp_path: Path):
+    run = copy_of(stopped[0], tmp_path)
+    marks = [json.loads(line) for line in (run / "marks.jsonl").read_text(encoding="utf-8").splitlines()]
+    for mark in marks:
+        if mark.get("phase") == "validation" and "metrics" in mark:
+            mark["metrics"]["loss"] = 0.0  # as if no later epoch could be better
+    (run / "marks.jsonl").write_text("".join(json.dumps(mark) + "\n" for mark in marks), encoding="utf-8")
+    best, last = ((run / name).read_bytes() for name in (BEST_FILE, LAST_FILE))
+    result = command("train", "--resume", run)
+    assert result.exit_code == 0, result.output
+    assert (run / BEST_FILE).read_bytes() == best
+    assert (run / LAST_FILE).read_bytes() != last
 
 
 def test_a_finished_run_is_not_resumed(whole: Recorded):

@@ -14,9 +14,6 @@ from click.testing import CliRunner
 import cli
 from pipeline import ChannelAffine, DecodeConfig, Feed, FeedConfig, samples_from_folder
 
-# NumPy 2 warns of Keras 3's own way to turn a variable into an array, on saving
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
-
 # Started with -I from another folder, with our packages barred even where they are installed. Pictures are prepared by
 # Pillow and by what run.json says, nothing else.
 ELSEWHERE = """
