@@ -455,9 +455,9 @@ def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, *
 
             model.visible_gpus()  # the first look at the devices is what the rest of the messages are about
         is_terminal = sys.stderr.isatty()
-        config = None if resumed else _train_config(flags)
+        config = model.resumed_config(Path(resumed)) if resumed else _train_config(flags)
         # this process is the command's own: what takes its weights from Keras's global state is reproducible too
-        tf.keras.utils.set_random_seed(flags["seed"] % 2**32)
+        tf.keras.utils.set_random_seed(config.feed.seed % 2**32)
         if resumed:
             result = model.resume(Path(resumed), report=_say, is_terminal=is_terminal)
         else:

@@ -17,7 +17,7 @@ from model.errors import (
 from model.gpu_memory import GpuMemoryConfig, visible_gpus
 from model.step_timing import InputClock, InputTotals, time_input
 from model.train_config import TrainConfig
-from model.trainer import TrainResult, resume, train
+from model.trainer import TrainResult, resume, resumed_config, train
 
 __all__ = [
     "BackboneError",
@@ -43,6 +43,7 @@ __all__ = [
     "default_image_size",
     "preprocessing_of",
     "resume",
+    "resumed_config",
     "time_input",
     "train",
     "visible_gpus",

@@ -117,18 +117,24 @@ def _features(images: tf.Tensor, config: ClassifierConfig, seeds: Iterator[int])
 
 
 def _small_cnn_features(images: tf.Tensor, seeds: Iterator[int]) -> tf.Tensor:
-    """Float32 (N, 128): four strided convolutions, each normalised and rectified, and the average over the image."""
+    """Float32 (N, 96): four convolutions, each normalised and rectified, and the strongest answer over the image.
+
+    Each image is standardised first, so that brightness does not count. The maximum does not depend on how many things
+    are in view, as an average would.
+    """
     layers = tf.keras.layers
-    features = images
-    for filters in (16, 32, 64, 128):
-        initializer = tf.keras.initializers.HeNormal(seed=next(seeds))
-        features = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, kernel_initializer=initializer)(
-            features
-        )
+    features = layers.GroupNormalization(groups=1, center=False, scale=False)(images)
+    for filters, side, strides, pooled in ((16, 5, 2, True), (32, 3, 1, True), (64, 3, 1, True), (96, 3, 1, False)):
+        initializer = tf.keras.initializers.GlorotUniform(seed=next(seeds))
+        features = layers.Conv2D(
+            filters, side, strides=strides, padding="same", use_bias=False, kernel_initializer=initializer
+        )(features)
         # the default momentum of 0.99 needs hundreds of steps to settle; a small data set has tens an epoch
         features = layers.BatchNormalization(momentum=0.8)(features)
         features = layers.ReLU()(features)
-    return layers.GlobalAveragePooling2D()(features)
+        if pooled:
+            features = layers.MaxPooling2D(2, 2, padding="same")(features)
+    return layers.BatchNormalization(momentum=0.8)(layers.GlobalMaxPooling2D()(features))
 
 
 def _build_application(config: ClassifierConfig) -> tf.keras.Model:

@@ -27,6 +27,10 @@ def failures_named(data: Data, *, workers: int, others: tuple[type[Exception], .
         yield
     except others as error:
         raise TrainingError(str(error)) from error
+    except tf.errors.ResourceExhaustedError as error:
+        raise TrainingError(
+            f"the memory did not suffice ({one_line(error)}); pass a smaller --batch-size or --image-size"
+        ) from error
     except (tf.errors.OpError, OSError) as error:  # OSError: Keras's own generator reads in Python
         _name_bad_files(data, workers, error)
         if isinstance(error, OSError):

@@ -49,7 +49,7 @@ from telemetry import (
     write_report,
 )
 
-__all__ = ["TrainResult", "resume", "train"]
+__all__ = ["TrainResult", "resume", "resumed_config", "train"]
 
 Report = Callable[[str], None]
 _CHECK_WORKERS = 4
@@ -115,7 +115,7 @@ def resume(folder: Path, *, report: Report, is_terminal: bool = False) -> TrainR
         DataError, ModelError, RecordError: as for `train`; the run stays as it was.
     """
     run = load_run(folder)
-    config = _config_of(run)
+    config = resumed_config(folder)
     job = _Job(config, run.folder, report, is_terminal)
     apply_gpu_memory(config.gpu_memory, smallest_gpu_memory_bytes())
     data = job.load_data()
@@ -132,6 +132,21 @@ def resume(folder: Path, *, report: Report, is_terminal: bool = False) -> TrainR
     with interruption_named(run.folder), job.recorder(resume_epochs=completed) as recorder:
         job.fit(recorder, data, model, completed=completed, best=best)
     return job.result()
+
+
+def resumed_config(folder: Path) -> TrainConfig:
+    """The configuration of a run that is to be continued.
+
+    Raises:
+        ResumeError: if it is still running, or was written by another version.
+    """
+    run = load_run(folder)
+    if run.status == "running":
+        raise ResumeError(f"{run.folder} is still running; wait for it or stop it first")
+    try:
+        return TrainConfig.from_json(dict(run.document["config"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResumeError(f"{run.folder}: its configuration cannot be read ({error}); start a new run") from error
 
 
 class _Job:
@@ -264,15 +279,6 @@ def _facts(config: TrainConfig, data: Data) -> dict[str, Any]:
         "bad_files": len(data.bad_files),
         "data_fingerprint": {name: data_fingerprint(part) for name, part in parts.items()},
     }
-
-
-def _config_of(run: Run) -> TrainConfig:
-    if run.status == "running":
-        raise ResumeError(f"{run.folder} is still running; wait for it or stop it first")
-    try:
-        return TrainConfig.from_json(dict(run.document["config"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ResumeError(f"{run.folder}: its configuration cannot be read ({error}); start a new run") from error
 
 
 def _check_same_data(run: Run, data: Data) -> None:

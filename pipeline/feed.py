@@ -9,6 +9,7 @@ between them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -143,7 +144,7 @@ class Feed:
     def _load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """(indices, draws, labels) to (images uint8, draws, labels)."""
         config, cache = self.config, self.cache
-        paths = tf.constant(self.samples.paths)
+        paths = tf.constant([os.fsencode(path) for path in self.samples.paths])  # names need not be text
         shape = (config.decode.height, config.decode.width, _CHANNELS)
 
         def read_and_decode(index: tf.Tensor) -> tf.Tensor:

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner, Result
 
 import cli
+import pipeline
+from model.errors import TrainingError
+from model.failures import failures_named
 from telemetry import load_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,3 +109,10 @@ def test_a_folder_that_cannot_be_written_any_more(photos, monkeypatch):
     assert result.exit_code == 1, result.output
     (line,) = (line for line in result.output.splitlines() if line.startswith("Error: "))
     assert "epochs.csv cannot be written" in line
+
+
+def test_memory_that_does_not_suffice_is_one_line_with_a_way_out(photo_folder):
+    data = pipeline.load_data(pipeline.DataConfig(folder=str(photo_folder)), seed=1, workers=1)
+    message = r"memory did not suffice.*smaller --batch-size"
+    with pytest.raises(TrainingError, match=message), failures_named(data, workers=1):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[64,1024]")
