@@ -269,7 +269,8 @@ _TRAIN_OPTIONS = (
         type=click.Choice(["off", "ram"]),
         default="ram",
         show_default=True,
-        help="ram: keep decoded pixels in memory from epoch 1 on, as far as they fit. off: decode anew in every epoch.",
+        help="ram: keep decoded pixels in memory from epoch 1 on, as far as they fit. off: decode anew in every epoch, "
+        "as --input idg always does.",
     ),
     click.option("--no-cache", is_flag=True, help="Short for --cache off."),
     click.option(
@@ -290,7 +291,7 @@ _TRAIN_OPTIONS = (
         metavar="auto|N",
         default=_AUTO,
         show_default=True,
-        help="Images that are read and decoded at once. auto: twice the usable cores.",
+        help="Images that are read and decoded at once. auto: four times the usable cores.",
     ),
     # augmentation
     click.option("--rotation", metavar="NUMBER", default=30.0, show_default=True, help="Degrees, to either side."),
@@ -517,13 +518,13 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
                 decode=pipeline.DecodeConfig(height=size[0], width=size[1], **chosen("interpolation", "method")),
                 **chosen("batch_size", "seed", "resampler"),
                 prefetch_batches=0 if flags["no_prefetch"] else _resolved(flags["prefetch"], 2),
-                parallel_images=_resolved(flags["parallel"], 2 * _usable_cores()),
+                parallel_images=_resolved(flags["parallel"], 4 * _usable_cores()),
                 augment=None if augment_on == "off" else _augment_ranges(flags),
                 augment_on="device" if augment_on == "device" else "host",
                 preprocess=model.preprocessing_of(flags["backbone"]),
             ),
             weights=flags["weights"] or ("none" if is_small else "imagenet"),
-            cache="off" if flags["no_cache"] else flags["cache"],
+            cache="off" if flags["no_cache"] or flags["input"] == "idg" else flags["cache"],
             gpu_memory=_gpu_memory(flags),
             **chosen("backbone", "learning_rate", "input", "epochs", "monitor", "evict_page_cache"),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ __all__ = ["RESAMPLERS", "augment_function", "preprocess_function"]
 AugmentFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
+# compiled once a process for each set of arguments: a second feed with the same recipe starts at once
+@functools.cache
 def augment_function(ranges: AugmentRanges, preprocess: ChannelAffine, *, resampler: str = "fused") -> AugmentFunction:
     """Makes the function that augments and preprocesses a batch.
 
@@ -50,6 +53,7 @@ def augment_function(ranges: AugmentRanges, preprocess: ChannelAffine, *, resamp
     return tf.function(augment, jit_compile=compiled, reduce_retracing=True)
 
 
+@functools.cache
 def preprocess_function(preprocess: ChannelAffine) -> Callable[[tf.Tensor], tf.Tensor]:
     """Makes the function for images that are not augmented: uint8 (N, H, W, 3) to float32 (N, H, W, 3)."""
 
