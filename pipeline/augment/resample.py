@@ -1,7 +1,7 @@
 """The warp: one bilinear resampling pass over a batch, written so that XLA fuses it into one loop.
 
-Gathering whole pixels of the uint8 batch by (row, column) is as fast as any form found on TensorFlow 2.21 and the fastest
-on 2.15: XLA folds it into the loop over the output, which it does not for repacked copies
+Gathering whole pixels of the uint8 batch by (row, column) is as fast as any form found on TensorFlow 2.21 and the
+fastest on 2.15: XLA folds it into the loop over the output, which it does not for repacked copies
 (benchmarks/warp_variants.py compares them).
 """
 
