@@ -15,7 +15,7 @@ from pipeline.augment import (
 from pipeline.data import VERIFY_LIMIT, Data, DataConfig, data_place, load_data
 from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image
 from pipeline.demo import demonstration_set
-from pipeline.errors import BadFilesError, DataError, InputError, MissingPackageError
+from pipeline.errors import BadFile, BadFilesError, DataError, InputError, MissingPackageError
 from pipeline.feed import CACHE_MODES, Feed, FeedConfig
 from pipeline.keras_baseline import keras_flow
 from pipeline.pixels import CachePlan, PixelCache, plan_pixel_cache
@@ -28,7 +28,7 @@ from pipeline.samples import (
     samples_from_table,
     split_samples,
 )
-from pipeline.verify import BadFile, check_bad_files, drop_bad, verify_samples, write_bad_files
+from pipeline.verify import check_bad_files, drop_bad, verify_samples, write_bad_files
 
 __all__ = [
     "CACHE_MODES",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.demo import demonstration_set
-from pipeline.errors import InputError
+from pipeline.errors import BadFile, InputError
 from pipeline.samples import Samples, align_classes, samples_from_folder, samples_from_table, split_samples
-from pipeline.verify import BadFile, check_bad_files, drop_bad, verify_samples
+from pipeline.verify import check_bad_files, drop_bad, verify_samples
 
 __all__ = ["VERIFY_LIMIT", "Data", "DataConfig", "data_place", "load_data"]
 

@@ -8,10 +8,7 @@ DataError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pipeline.verify import BadFile
+from dataclasses import dataclass
 
 
 class DataError(Exception):
@@ -20,6 +17,19 @@ class DataError(Exception):
 
 class InputError(DataError):
     """A folder, table, column, label or split cannot be trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadFile:
+    """A file that cannot be used.
+
+    Attributes:
+        path: absolute.
+        reason: what is wrong, in words that follow the path: "is empty".
+    """
+
+    path: str
+    reason: str
 
 
 class BadFilesError(DataError):

@@ -12,7 +12,6 @@ import stat
 import tempfile
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ import tensorflow as tf
 from PIL import Image, UnidentifiedImageError
 
 from pipeline.decode import decode_pixels, decode_with_pillow, is_left_to_pillow
-from pipeline.errors import BadFilesError, InputError
+from pipeline.errors import BadFile, BadFilesError, InputError
 from pipeline.samples import Samples
 
 # an error names this many files; bad_files.csv holds all
@@ -28,19 +27,6 @@ _NAMED_AT_MOST = 5
 _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"BM", b"RIFF", b"II*\x00", b"MM\x00*", b"P5", b"P6")
 # a spreadsheet takes a cell that starts with one of these for a formula
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(frozen=True, kw_only=True)
-class BadFile:
-    """A file that cannot be used.
-
-    Attributes:
-        path: absolute.
-        reason: what is wrong, in words that follow the path: "is empty".
-    """
-
-    path: str
-    reason: str
 
 
 def verify_samples(

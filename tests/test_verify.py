@@ -13,9 +13,9 @@ import tensorflow as tf
 from PIL import Image, ImageFile
 
 from pipeline.decode import DecodeConfig, decode_image
-from pipeline.errors import BadFilesError, InputError
+from pipeline.errors import BadFile, BadFilesError, InputError
 from pipeline.samples import Samples
-from pipeline.verify import BadFile, check_bad_files, drop_bad, verify_samples, write_bad_files
+from pipeline.verify import check_bad_files, drop_bad, verify_samples, write_bad_files
 
 
 def encoded(file_format: str, **options) -> bytes:
