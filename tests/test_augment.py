@@ -205,3 +205,14 @@ def test_addons_gives_the_fused_pixels_where_it_is_installed_and_a_clear_error_w
 def test_an_unknown_resampler_is_refused():
     with pytest.raises(ValueError, match="resampler must be one of fused, addons, not 'opencv'"):
         augment_function(AugmentRanges(), IDENTITY, resampler="opencv")
+
+
+@pytest.mark.parametrize("resampler", ["fused", "addons"])
+def test_one_function_serves_images_of_every_size(resampler):
+    if resampler == "addons" and not tf.__version__.startswith("2.15"):
+        pytest.skip("tensorflow-addons needs TensorFlow 2.15")
+    augment = augment_function(AugmentRanges(brightness=None), IDENTITY, resampler=resampler)
+    for height, width in ((16, 16), (24, 8), (17, 31), (31, 31)):
+        images = random_images(2, height, width)
+        found = augment(tf.constant(images), tf.constant(draw_rows(neutral(2)))).numpy()
+        assert np.abs(found - images).max() < 1e-3

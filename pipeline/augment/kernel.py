@@ -50,14 +50,15 @@ def augment_function(ranges: AugmentRanges, preprocess: ChannelAffine, *, resamp
             values = scale_brightness(values, draws[:, 7])
         return preprocess.apply(values)  # last, as in Keras: augmentation works on 0 to 255
 
-    return tf.function(augment, jit_compile=compiled, reduce_retracing=True)
+    # traced for each image size: relaxed shapes would take the static height and width away
+    return tf.function(augment, jit_compile=compiled)
 
 
 @functools.cache
 def preprocess_function(preprocess: ChannelAffine) -> Callable[[tf.Tensor], tf.Tensor]:
     """Makes the function for images that are not augmented: uint8 (N, H, W, 3) to float32 (N, H, W, 3)."""
 
-    @tf.function(jit_compile=True, reduce_retracing=True)
+    @tf.function(jit_compile=True)
     def prepare(images: tf.Tensor) -> tf.Tensor:
         return preprocess.apply(tf.cast(images, tf.float32))
 
