@@ -113,6 +113,8 @@ class MemoryType(click.ParamType):
             return int(number * _UNIT_BYTES[found[2].upper()])
         if found and not found[2] and 0 < number <= 1:
             return number
+        if found and not found[2] and number.is_integer() and number > 1:
+            return int(number)
         return self.fail(f"{value!r} is neither a size such as 4GiB nor a share such as 0.5", param, ctx)
 
 
@@ -391,7 +393,7 @@ _TRAIN_OPTIONS = (
     ),
     click.option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, 2**32 - 1),
         metavar="N",
         default=42,
         show_default=True,
@@ -415,7 +417,7 @@ _TRAIN_OPTIONS = (
         "--gpu-memory-limit",
         type=MemoryType(),
         metavar="SIZE|SHARE",
-        help="The most that TensorFlow reserves: 4GiB, or 0.5 of the card.",
+        help="The most that TensorFlow reserves: 4GiB, plain bytes, or 0.5 of the card.",
     ),
     # run
     click.option(
@@ -458,7 +460,7 @@ def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, *
         is_terminal = sys.stderr.isatty()
         config = model.resumed_config(Path(resumed)) if resumed else _train_config(flags)
         # this process is the command's own: what takes its weights from Keras's global state is reproducible too
-        tf.keras.utils.set_random_seed(config.feed.seed % 2**32)
+        tf.keras.utils.set_random_seed(config.feed.seed)
         if resumed:
             result = model.resume(Path(resumed), report=_say, is_terminal=is_terminal)
         else:
@@ -504,6 +506,10 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
     def chosen(*names: str) -> dict[str, Any]:
         return {name: flags[name] for name in names}
 
+    def paths(*names: str) -> dict[str, str | None]:
+        # absolute, so that a run can be resumed from any folder
+        return {name: flags[name] and os.path.abspath(flags[name]) for name in names}
+
     is_small = flags["backbone"] == "small_cnn"
     model.check_backbone(flags["backbone"])
     size = flags["image_size"] or ((128, 128) if is_small else (model.default_image_size(flags["backbone"]),) * 2)
@@ -511,8 +517,8 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
     try:
         return model.TrainConfig(
             data=pipeline.DataConfig(
-                **chosen("folder", "csv", "x_column", "y_column", "images", "validation_folder", "validation_csv"),
-                **chosen("validation_fraction", "bad_files", "verify"),
+                **paths("folder", "csv", "images", "validation_folder", "validation_csv"),
+                **chosen("x_column", "y_column", "validation_fraction", "bad_files", "verify"),
             ),
             feed=pipeline.FeedConfig(
                 decode=pipeline.DecodeConfig(height=size[0], width=size[1], **chosen("interpolation", "method")),
@@ -523,13 +529,19 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
                 augment_on="device" if augment_on == "device" else "host",
                 preprocess=model.preprocessing_of(flags["backbone"]),
             ),
-            weights=flags["weights"] or ("none" if is_small else "imagenet"),
+            weights=_weights(flags["weights"], is_small),
             cache="off" if flags["no_cache"] or flags["input"] == "idg" else flags["cache"],
             gpu_memory=_gpu_memory(flags),
             **chosen("backbone", "learning_rate", "input", "epochs", "monitor", "evict_page_cache"),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _weights(given: str | None, is_small: bool) -> str:
+    if given is None:
+        return "none" if is_small else "imagenet"
+    return given if given in ("none", "imagenet") else os.path.abspath(given)
 
 
 def _augment_on(flags: dict[str, Any], gpus: int) -> str:

@@ -39,13 +39,12 @@ def failures_named(data: Data, *, workers: int, others: tuple[type[Exception], .
 
 
 def _name_bad_files(data: Data, workers: int, cause: Exception) -> None:
-    for part in (data.train, data.validation):
-        if part is None:
-            continue
-        try:
-            check_bad_files(verify_samples(part, workers))
-        except BadFilesError as error:
-            raise TrainingError(str(error)) from cause
+    parts = [part for part in (data.train, data.validation) if part is not None]
+    bad_files = {bad.path: bad for part in parts for bad in verify_samples(part, workers)}
+    try:
+        check_bad_files(bad_files.values())
+    except BadFilesError as error:
+        raise TrainingError(str(error)) from cause
 
 
 @contextlib.contextmanager

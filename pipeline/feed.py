@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from pipeline.augment import (
     IDENTITY,
+    RESAMPLERS,
     AugmentRanges,
     ChannelAffine,
     augment_function,
@@ -76,6 +77,8 @@ class FeedConfig:
         ]
         if self.augment_on not in ("host", "device"):
             problems.append(f"augment_on must be host or device, not {self.augment_on!r}")
+        if self.resampler not in RESAMPLERS:
+            problems.append(f"resampler must be one of {', '.join(RESAMPLERS)}, not {self.resampler!r}")
         if problems:
             raise ValueError("; ".join(problems))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -42,7 +42,8 @@ def verify_samples(
         progress: takes the number of files done and of all files, after each file, in the caller's thread.
     """
     paths = list(dict.fromkeys(samples.paths))
-    decode = tf.function(_decoded_size, input_signature=[tf.TensorSpec((), tf.string)])
+    # traced once here: the worker threads would each trace it
+    decode = tf.function(_decoded_size).get_concrete_function(tf.TensorSpec((), tf.string))
     bad_files = []
     executor = ThreadPoolExecutor(workers)
     try:
@@ -100,16 +101,17 @@ def write_bad_files(path: str | os.PathLike[str], bad_files: Collection[BadFile]
     A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     path = os.path.abspath(path)
-    descriptor, draft = tempfile.mkstemp(prefix=".bad_files", dir=os.path.dirname(path))
+    draft = os.path.join(os.path.dirname(path), f".bad_files.{os.getpid()}.tmp")
     try:
         # file names need not be text; what is not stands as \udc.. escapes
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with open(draft, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(("path", "reason"))
             writer.writerows((_plain_cell(bad.path), _plain_cell(bad.reason)) for bad in bad_files)
         os.replace(draft, path)
     except BaseException:
-        os.unlink(draft)
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
         raise
 
 

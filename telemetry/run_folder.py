@@ -27,6 +27,8 @@ _KINDS = {"config": dict, "versions": dict, "hardware": dict, "unavailable": dic
 _SILENT_SECONDS = 60
 # psutil derives a start time from the wall clock, which may be set in between
 _SAME_START_SECONDS = 5
+# unnamed runs of one second that get a folder each; more is a loop gone wild
+_RUNS_A_SECOND = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ def create_run_folder(parent: str | os.PathLike, name: str | None = None) -> Pat
         RecordError: if the name is not one path component, or the folder cannot be made.
     """
     if name is None:
-        name = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        return _create_stamped_folder(parent)
     if name in ("", ".", "..") or Path(name).name != name:
         raise RecordError(f"{name!r} is no name for a run; give one folder name without separators")
     folder = Path(parent).absolute() / name
@@ -86,6 +88,15 @@ def create_run_folder(parent: str | os.PathLike, name: str | None = None) -> Pat
     except OSError as error:
         raise RecordError(f"{folder} cannot be made: {error.strerror}") from error
     return folder
+
+
+def _create_stamped_folder(parent: str | os.PathLike) -> Path:
+    """Makes a folder named by the time; runs begun in the same second are numbered from the second on."""
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    for number in range(1, _RUNS_A_SECOND):
+        with suppress(RunExistsError):
+            return create_run_folder(parent, stamp if number == 1 else f"{stamp}-{number}")
+    return create_run_folder(parent, f"{stamp}-{_RUNS_A_SECOND}")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -126,6 +126,7 @@ def test_only_the_command_line_prints():
         (["--data", "{photos}", "--gpu-memory-limit", "4 potatoes"], "neither a size such as 4GiB nor a share"),
         (["--data", "{photos}", "--learning-rate", "-1"], "learning_rate=-1"),
         (["--data", "{photos}", "--input", "idg", "--augment-on", "device"], "Keras's generator augments on the host"),
+        (["--data", "{photos}", "--seed", "5000000000"], "5000000000 is not in the range 0<=x<=4294967295"),
         (["--resume", "{nowhere}", "--epochs", "5"], "--resume takes its flags from the run; leave out --epochs"),
         (["--resume", "{nowhere}"], "nowhere holds no run"),
     ],
@@ -263,6 +264,13 @@ def test_augmentation_in_the_train_step_gives_the_hosts_losses(finished, photo_f
     assert abs(host - device).max() < 1e-3
 
 
+def test_a_run_remembers_its_places_from_the_root_on(photo_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(photo_folder.parent)
+    assert train(tmp_path, "relative", "--data", photo_folder.name).exit_code == 0
+    document = json.loads((tmp_path / "relative" / "run.json").read_text(encoding="utf-8"))
+    assert document["config"]["data"]["folder"] == str(photo_folder)
+
+
 def test_more_than_two_classes_and_separate_validation_data(photo_folder, tmp_path):
     for part in ("train", "val"):
         for name in ("a", "b", "c"):
@@ -276,12 +284,20 @@ def test_more_than_two_classes_and_separate_validation_data(photo_folder, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("4GiB", 4 * 2**30), ("512 MiB", 512 * 2**20), ("2GB", 2 * 10**9), ("0.5", 0.5), ("1", 1.0)]
+    ("text", "expected"),
+    [
+        ("4GiB", 4 * 2**30),
+        ("512 MiB", 512 * 2**20),
+        ("2GB", 2 * 10**9),
+        ("4294967296", 2**32),
+        ("0.5", 0.5),
+        ("1", 1.0),
+    ],
 )
 def test_memory_is_given_in_bytes_or_as_a_share(text, expected):
     converted = cli.MemoryType().convert(text, None, None)
     assert converted == expected
-    assert isinstance(converted, int) == ("B" in text)
+    assert isinstance(converted, int) == (expected > 1)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("299", (299, 299)), ("240x320", (240, 320)), ("240X320", (240, 320))])

@@ -168,6 +168,7 @@ def test_without_prefetch_the_finished_batch_waits_for_nobody(photo_folder, tmp_
         ({"batch_size": 0}, "batch_size must be a whole number of 1 or more, not 0"),
         ({"prefetch_batches": -1}, "prefetch_batches must be a whole number of 0 or more"),
         ({"parallel_images": 1.5}, "parallel_images must be a whole number"),
+        ({"resampler": "opencv"}, "resampler must be one of fused, addons, not 'opencv'"),
         ({"augment_on": "gpu"}, "augment_on must be host or device, not 'gpu'"),
     ],
 )

@@ -150,3 +150,9 @@ def test_the_age_of_the_last_sample_decides_for_a_run_of_another_machine(tmp_pat
     assert current_status(tmp_path, elsewhere) == "interrupted"
     (tmp_path / "samples.jsonl").write_text("")
     assert current_status(tmp_path, elsewhere) == "running"
+
+
+def test_unnamed_runs_of_one_second_get_a_folder_each(tmp_path):
+    folders = [create_run_folder(tmp_path) for _ in range(5)]
+    assert len(set(folders)) == 5
+    assert all(re.fullmatch(r"\d{8}-\d{6}(-\d+)?", folder.name) for folder in folders)
