@@ -222,7 +222,8 @@ _TRAIN_OPTIONS = (
         metavar="SHARE",
         default=0.2,
         show_default=True,
-        help="Share of each class that becomes validation data if none is named; 0 for no validation.",
+        help="Share of each class that becomes validation data if none is named; 0 for no validation "
+        "(then with --monitor accuracy).",
     ),
     click.option(
         "--bad-files",

@@ -42,4 +42,6 @@ def check_monitor(metric_names: Iterable[str], monitor: str, has_validation: boo
         return
     nearest = difflib.get_close_matches(monitor, names, n=1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    if not has_validation and monitor.startswith("val_"):
+        hint = "; there is no validation data, so pass --monitor accuracy or --monitor loss"
     raise MonitorError(f"monitor {monitor!r} is not reported by this training{hint} (reported: {', '.join(names)})")

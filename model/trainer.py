@@ -22,6 +22,7 @@ from model.monitor import check_monitor
 from model.progress import progress_callback
 from model.step_timing import InputClock, time_input
 from model.train_config import TrainConfig
+from model.weights import require_file
 from pipeline import (
     Data,
     Feed,
@@ -95,7 +96,7 @@ def train(
         TrainingError: later, for a file that turned bad meanwhile or a folder that cannot be written.
         TrainingInterrupted: after Ctrl-C, if there is something to continue.
     """
-    check_monitor(METRIC_NAMES, config.monitor, _has_validation(config))
+    _check_before_reading(config)
     folder = create_run_folder(out, name)
     job = _Job(config, folder, report, is_terminal)
     with interruption_named(folder), _removed_if_nothing_began(folder):
@@ -128,6 +129,8 @@ def resume(folder: Path, *, report: Report, is_terminal: bool = False) -> TrainR
         model = build_classifier(config.classifier(len(data.train.class_names)))
     best = _best_before(run, config.monitor, completed)
     report(f"continues after epoch {completed} of {config.epochs}")
+    if config.input == "idg":
+        report("Keras's generator keeps its order in global random state: the epochs to come draw theirs anew")
     remove_unfinished(run.folder)
     with interruption_named(run.folder), job.recorder(resume_epochs=completed) as recorder:
         job.fit(recorder, data, model, completed=completed, best=best)
@@ -246,6 +249,15 @@ class _Job:
         evicted = evict_files(paths)
         reason = f" ({evicted.reason})" if evicted.reason else ""
         self._report(f"dropped {evicted.evicted_files} of {len(paths)} files from the page cache{reason}")
+
+
+def _check_before_reading(config: TrainConfig) -> None:
+    """Finds what is wrong with the configuration alone, before a large data set is read and verified."""
+    check_monitor(METRIC_NAMES, config.monitor, _has_validation(config))
+    if config.weights not in ("none", "imagenet"):
+        require_file(config.weights)
+    if config.input == "tfdata" and config.feed.augment is not None:
+        augment_function(config.feed.augment, config.feed.preprocess, resampler=config.feed.resampler)
 
 
 def _available_memory_bytes() -> int:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from model.errors import WeightsError, one_line
 
-__all__ = ["load_weights_file"]
+__all__ = ["load_weights_file", "require_file"]
 
 _Layers = list[tuple[str, list[tuple[int, ...]]]]
 
@@ -30,12 +30,7 @@ def load_weights_file(model: tf.keras.Model, path: str | Path, name: str) -> Non
         WeightsError: if the file is missing, not HDF5, of another layout, width or network.
     """
     path = Path(path)
-    if not path.is_file():
-        raise WeightsError(f"{path}: no such weights file")
-    if path.suffix not in {".h5", ".hdf5"}:  # Keras chooses its reader by the name, not by what the file holds
-        raise WeightsError(
-            f"{path}: a weights file must be named .h5 (keras.applications) or .weights.h5 (save_weights)"
-        )
+    require_file(path)
     try:
         with h5py.File(path, "r") as file:
             _check_file(file, model, path, name)
@@ -45,6 +40,21 @@ def load_weights_file(model: tf.keras.Model, path: str | Path, name: str) -> Non
         model.load_weights(str(path))
     except Exception as error:  # Keras raises many kinds for a file that does not fit; nothing else happens here
         raise WeightsError(f"{path}: these are not weights of {name} without top ({one_line(error)})") from error
+
+
+def require_file(path: str | Path) -> None:
+    """Refuses what cannot be a weights file, without reading it.
+
+    Raises:
+        WeightsError: if the file is missing or not named as Keras wants it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise WeightsError(f"{path}: no such weights file")
+    if path.suffix not in {".h5", ".hdf5"}:  # Keras chooses its reader by the name, not by what the file holds
+        raise WeightsError(
+            f"{path}: a weights file must be named .h5 (keras.applications) or .weights.h5 (save_weights)"
+        )
 
 
 def _check_file(file: h5py.File, model: tf.keras.Model, path: Path, name: str) -> None:

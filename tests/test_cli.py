@@ -1,6 +1,7 @@
 """The command line as a person meets it: help, refusals, and the whole job from flags to a comparison."""
 
 import ast
+import importlib.util
 import json
 import re
 import shutil
@@ -116,7 +117,7 @@ def test_only_the_command_line_prints():
         (["--data", "{photos}", "--backbone", "MobileNetV9"], "no backbone 'MobileNetV9'; did you mean MobileNet"),
         (["--data", "{photos}", "--backbone", "MobileNetV2", "--weights", "{nowhere}.h5"], "nowhere.h5"),
         (["--data", "{photos}", "--monitor", "val_f1"], "monitor 'val_f1' is not reported.*val_accuracy"),
-        (["--data", "{photos}", "--val-split", "0"], "monitor 'val_accuracy' is not reported"),
+        (["--data", "{photos}", "--val-split", "0"], "no validation data, so pass --monitor accuracy"),
         (["--data", "{photos}", "--val-split", "1.5"], "--val-split must be at least 0 and below 1"),
         (["--data", "{photos}", "--csv", "{table}"], "--data and --csv exclude each other"),
         (["--data", "{photos}", "--image-size", "0x12"], "'0x12' is not an image size"),
@@ -309,3 +310,13 @@ def test_the_packages_export_what_they_say():
     for package in (model, pipeline):
         assert sorted(package.__all__) == sorted(set(package.__all__))
         assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_what_the_flags_alone_get_wrong_is_told_before_the_files_are_read(photo_folder, tmp_path):
+    wrong = [["--backbone", "MobileNetV2", "--weights", "gone.h5"]]
+    if importlib.util.find_spec("tensorflow_addons") is None:
+        wrong.append(["--resampler", "addons"])
+    for flags in wrong:
+        result = train(tmp_path, "wrong", "--data", photo_folder, *flags)
+        assert result.exit_code == 2
+        assert "checking" not in result.output
