@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _UNIT_BYTES = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _AUTO = "auto"
+# flags that only the tf.data pipeline can follow; --cache off and --no-cache say what Keras's generator does anyway
+_TFDATA_ONLY = ("--decode", "--prefetch", "--no-prefetch", "--parallel", "--resampler")
 
 
 class SizeType(click.ParamType):
@@ -452,6 +454,7 @@ def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, *
     with _stopped_in_one_line(), _errors_as_one_line():
         if resumed:
             _refuse_other_flags(ctx)
+        _refuse_crossed_flags(_flags_given(ctx), flags)
         with _start_up_messages_held():
             import tensorflow as tf
 
@@ -489,14 +492,28 @@ def _start_up_messages_held() -> Iterator[None]:
             os.close(terminal)
 
 
-def _refuse_other_flags(ctx: click.Context) -> None:
-    given = [
+def _flags_given(ctx: click.Context) -> list[str]:
+    return [
         param.opts[0]
         for param in ctx.command.params
-        if param.name != "resumed" and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+        if ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
     ]
+
+
+def _refuse_other_flags(ctx: click.Context) -> None:
+    given = [flag for flag in _flags_given(ctx) if flag != "--resume"]
     if given:
         raise click.UsageError(f"--resume takes its flags from the run; leave out {', '.join(given)}")
+
+
+def _refuse_crossed_flags(given: list[str], flags: dict[str, Any]) -> None:
+    """Refuses flags of which one would be ignored without a word."""
+    for long, short in (("--cache", "--no-cache"), ("--prefetch", "--no-prefetch")):
+        if long in given and short in given:
+            raise click.UsageError(f"{long} and {short} exclude each other; leave one out")
+    idle = [flag for flag in given if flag in _TFDATA_ONLY or (flag == "--cache" and flags["cache"] != "off")]
+    if flags["input"] == "idg" and idle:
+        raise click.UsageError(f"{', '.join(idle)}: does nothing for Keras's generator; leave out with --input idg")
 
 
 def _train_config(flags: dict[str, Any]) -> TrainConfig:

@@ -15,12 +15,15 @@ __all__ = ["failures_named", "interruption_named"]
 
 
 @contextlib.contextmanager
-def failures_named(data: Data, *, workers: int, others: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def failures_named(
+    data: Data, *, workers: int, skips_bad_files: bool = False, others: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
     """Turns what goes wrong inside `fit` into a TrainingError; of a file that turned bad it says which one.
 
     Args:
         data: what is trained on; all of it is decoded again when reading or decoding fails.
         workers: threads of that check.
+        skips_bad_files: whether the run leaves bad files out where it finds them before it starts.
         others: further errors that say enough as they are.
     """
     try:
@@ -32,16 +35,18 @@ def failures_named(data: Data, *, workers: int, others: tuple[type[Exception], .
             f"the memory did not suffice ({one_line(error)}); pass a smaller --batch-size or --image-size"
         ) from error
     except (tf.errors.OpError, OSError) as error:  # OSError: Keras's own generator reads in Python
-        _name_bad_files(data, workers, error)
+        _name_bad_files(data, workers, skips_bad_files, error)
         if isinstance(error, OSError):
             raise TrainingError(one_line(error)) from error
         raise
 
 
-def _name_bad_files(data: Data, workers: int, cause: Exception) -> None:
+def _name_bad_files(data: Data, workers: int, skips_bad_files: bool, cause: Exception) -> None:
     parts = [part for part in (data.train, data.validation) if part is not None]
     bad_files = {bad.path: bad for part in parts for bad in verify_samples(part, workers)}
     try:
+        if skips_bad_files:
+            check_bad_files(bad_files.values(), way_out="start a new run with --verify to leave {them} out")
         check_bad_files(bad_files.values())
     except BadFilesError as error:
         raise TrainingError(str(error)) from cause

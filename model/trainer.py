@@ -195,7 +195,10 @@ class _Job:
                 augment = augment_function(ranges, preprocess, resampler=config.feed.resampler)
                 stack.enter_context(augment_on_device(model, augment))
             stack.enter_context(time_input(model, self._clock))
-            stack.enter_context(failures_named(data, workers=_CHECK_WORKERS, others=(RecordError,)))
+            skips = config.data.bad_files == "skip"
+            stack.enter_context(
+                failures_named(data, workers=_CHECK_WORKERS, skips_bad_files=skips, others=(RecordError,))
+            )
             model.fit(**inputs, epochs=config.epochs, initial_epoch=completed, callbacks=callbacks, verbose=0)
 
     def result(self) -> TrainResult:

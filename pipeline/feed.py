@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from pipeline.allocation import keep_freed_memory
 from pipeline.augment import (
     IDENTITY,
     RESAMPLERS,
@@ -93,6 +94,7 @@ class Feed:
     """
 
     def __init__(self, samples: Samples, config: FeedConfig, cache: PixelCache | None = None) -> None:
+        keep_freed_memory()
         self.samples = samples
         self.config = config
         self.cache = cache

@@ -75,8 +75,14 @@ def drop_bad(samples: Samples, bad_files: Collection[BadFile]) -> Samples:
     return good
 
 
-def check_bad_files(bad_files: Collection[BadFile]) -> None:
+def check_bad_files(
+    bad_files: Collection[BadFile], *, way_out: str = "pass --bad-files skip to train without {them}"
+) -> None:
     """Does nothing if there are no bad files.
+
+    Args:
+        bad_files: all that were found.
+        way_out: what else a person can do than repair or remove them, with `{them}` for the files.
 
     Raises:
         BadFilesError: naming how many there are, the first five with their reasons, and what to do.
@@ -86,12 +92,12 @@ def check_bad_files(bad_files: Collection[BadFile]) -> None:
     first = next(iter(bad_files))
     if len(bad_files) == 1:
         named = f"{_printable(first.path)} {first.reason}"
-        raise BadFilesError(f"{named}; repair or remove it, or pass --bad-files skip to train without it", (first,))
+        raise BadFilesError(f"{named}; repair or remove it, or {way_out.format(them='it')}", (first,))
     lines = [f"{len(bad_files)} files cannot be used:"]
     lines += [f"  {_printable(bad.path)} {bad.reason}" for bad in tuple(bad_files)[:_NAMED_AT_MOST]]
     if len(bad_files) > _NAMED_AT_MOST:
         lines.append(f"  and {len(bad_files) - _NAMED_AT_MOST} more")
-    lines.append("Repair or remove them, or pass --bad-files skip to train without them.")
+    lines.append(f"Repair or remove them, or {way_out.format(them='them')}.")
     raise BadFilesError("\n".join(lines), tuple(bad_files))
 
 

@@ -83,8 +83,9 @@ def create_run_folder(parent: str | os.PathLike, name: str | None = None) -> Pat
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
     except FileExistsError as error:
-        taken = folder if folder.exists() else folder.parent
-        raise RunExistsError(f"{taken} exists already; choose another name") from error
+        if folder.exists():
+            raise RunExistsError(f"{folder} exists already; choose another name") from error
+        raise RecordError(f"{folder.parent} is a file; name a folder for the runs") from error
     except OSError as error:
         raise RecordError(f"{folder} cannot be made: {error.strerror}") from error
     return folder

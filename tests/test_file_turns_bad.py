@@ -73,6 +73,15 @@ def test_an_unchecked_file_that_is_truncated(photos):
     assert_failed_on(train(photos, "--no-verify"), spoiled, "is truncated")
 
 
+def test_the_way_out_is_not_the_flag_that_was_given(photos):
+    spoiled = photos / "light" / "05.jpg"
+    truncate(spoiled)
+    result = train(photos, "--no-verify", "--bad-files", "skip")
+    assert_failed_on(result, spoiled, "is truncated")
+    assert "--bad-files" not in result.output
+    assert "start a new run with --verify to leave it out" in result.output
+
+
 def test_an_unchecked_file_that_is_missing_in_a_process_of_its_own(photos):
     names = [str(path.relative_to(photos)) for path in sorted(photos.glob("*/*.jpg"))]
     table = pd.DataFrame({"Photo": names, "Class": [name[:4] for name in names]})

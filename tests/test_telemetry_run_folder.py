@@ -33,6 +33,12 @@ def test_a_name_that_is_taken_is_an_error_that_names_the_folder(tmp_path):
         create_run_folder(tmp_path, "one")
 
 
+def test_a_file_in_place_of_the_folder_of_runs_is_named(tmp_path):
+    (tmp_path / "runs").write_text("", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"runs is a file; name a folder for the runs"):
+        create_run_folder(tmp_path / "runs", "one")
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "/abs"])
 def test_a_name_that_leaves_the_folder_of_runs_is_refused(tmp_path, name):
     with pytest.raises(RecordError, match="is no name for a run"):

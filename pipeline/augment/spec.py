@@ -59,8 +59,8 @@ class AugmentRanges:
             )
         if self.fill_mode not in FILL_MODES:
             problems.append(f"fill_mode must be one of {', '.join(FILL_MODES)}, not {self.fill_mode!r}")
-        if not math.isfinite(self.cval):
-            problems.append(f"cval must be a finite number, not {self.cval!r}")
+        if not 0 <= self.cval <= 255:
+            problems.append(f"cval must be a level from 0 to 255, not {self.cval!r}")
         if problems:
             raise ValueError("; ".join(problems))
 
