@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import tensorflow as tf
 
 from model.checkpoints import checkpoint_callback, completed_epochs, is_better, load_last, remove_unfinished
@@ -34,6 +33,7 @@ from pipeline import (
     keras_flow,
     load_data,
     plan_pixel_cache,
+    ram_budget_bytes,
     write_bad_files,
 )
 from telemetry import (
@@ -55,10 +55,6 @@ __all__ = ["TrainResult", "resume", "resumed_config", "train"]
 Report = Callable[[str], None]
 _CHECK_WORKERS = 4
 _MIB = 2**20
-# The share of the available memory that decoded images may take; the rest is for the model and its batches.
-_CACHE_MEMORY_FRACTION = 0.6
-# What is taken to be available where the system does not tell.
-_UNTOLD_MEMORY_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +231,7 @@ class _Job:
         if self._config.cache == "off":
             return [None] * len(parts)
         row_shape = (self._config.feed.decode.height, self._config.feed.decode.width, 3)
-        budget = int(_available_memory_bytes() * _CACHE_MEMORY_FRACTION)
+        budget = ram_budget_bytes()
         caches = []
         for part, phase in zip(parts, ("train", "validation"), strict=False):
             plan = plan_pixel_cache(len(part), row_shape, budget)
@@ -261,13 +257,6 @@ def _check_before_reading(config: TrainConfig) -> None:
         require_file(config.weights)
     if config.input == "tfdata" and config.feed.augment is not None:
         augment_function(config.feed.augment, config.feed.preprocess, resampler=config.feed.resampler)
-
-
-def _available_memory_bytes() -> int:
-    try:
-        return psutil.virtual_memory().available
-    except (psutil.Error, OSError):  # a Linux without /proc
-        return _UNTOLD_MEMORY_BYTES
 
 
 def _has_validation(config: TrainConfig) -> bool:

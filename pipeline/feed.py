@@ -9,7 +9,6 @@ between them.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +28,8 @@ from pipeline.augment import (
     draw_rows,
     preprocess_function,
 )
-from pipeline.decode import DecodeConfig, decode_image
+from pipeline.decode import DecodeConfig
+from pipeline.loading import FileImages, at_full_batch, finished, stage_parallelism
 from pipeline.pixels import PixelCache
 from pipeline.randomness import epoch_order
 from pipeline.samples import Samples
@@ -37,10 +37,6 @@ from pipeline.samples import Samples
 __all__ = ["CACHE_MODES", "Feed", "FeedConfig"]
 
 CACHE_MODES = ("off", "ram")
-_CHANNELS = 3
-# Batches under way in the loading stage: the second hides the tail of the first; within a batch the images are
-# parallel.
-_BATCHES_LOADING = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +115,11 @@ class Feed:
         steps = tf.data.Dataset.range(len(epochs) * self.steps_per_epoch)
         batches = self._load(steps.map(plan.batch))
         if config.augment is None:
-            prepare = _at_full_batch(preprocess_function(config.preprocess), config.batch_size)
+            prepare = at_full_batch(preprocess_function(config.preprocess), config.batch_size)
             batches = self._map(batches, lambda images, draws, labels: (prepare(images), labels))
         elif config.augment_on == "host":
             augment = augment_function(config.augment, config.preprocess, resampler=config.resampler)
-            augment = _at_full_batch(augment, config.batch_size)
+            augment = at_full_batch(augment, config.batch_size)
             batches = self._map(batches, lambda images, draws, labels: (augment(images, draws), labels))
         else:
             batches = batches.map(lambda images, draws, labels: ((images, draws), labels))
@@ -135,7 +131,7 @@ class Feed:
         Returns:
             (images float32 (N, H, W, 3), labels float32 (N,)).
         """
-        prepare = _at_full_batch(preprocess_function(self.config.preprocess), self.config.batch_size)
+        prepare = at_full_batch(preprocess_function(self.config.preprocess), self.config.batch_size)
         in_order = tf.data.Dataset.range(len(self.samples)).batch(self.config.batch_size)
         labels = tf.constant(self._labels)
         batches = self._load(in_order.map(lambda indices: (indices, (), tf.gather(labels, indices))))
@@ -148,49 +144,21 @@ class Feed:
 
     def _load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """(indices, draws, labels) to (images uint8, draws, labels)."""
-        config, cache = self.config, self.cache
-        paths = tf.constant([os.fsencode(path) for path in self.samples.paths])  # names need not be text
-        shape = (config.decode.height, config.decode.width, _CHANNELS)
-
-        def read_and_decode(index: tf.Tensor) -> tf.Tensor:
-            return decode_image(tf.io.read_file(paths[index]), config.decode)
-
-        def decode_all(indices: tf.Tensor) -> tf.Tensor:
-            signature = tf.TensorSpec(shape, tf.uint8)
-            return tf.map_fn(
-                read_and_decode, indices, fn_output_signature=signature, parallel_iterations=config.parallel_images
-            )
+        config = self.config
+        images = FileImages(self.samples.paths, config.decode, parallel_images=config.parallel_images, cache=self.cache)
 
         def load(indices: tf.Tensor, draws: Any, labels: Any) -> tuple[tf.Tensor, Any, Any]:
-            if cache is None:
-                return decode_all(indices), draws, labels
-            missing = tf.ensure_shape(tf.numpy_function(cache.missing, [indices], tf.int64), [None])
-            decoded = decode_all(tf.gather(indices, missing))
-            images = tf.numpy_function(cache.merge, [indices, missing, decoded], tf.uint8)
-            return tf.ensure_shape(images, (None, *shape)), draws, labels
+            return images.load(indices), draws, labels
 
         # one image at a time means one batch at a time too
-        loading = _BATCHES_LOADING if config.parallel_images > 1 else None
-        return batches.map(load, num_parallel_calls=loading)
+        return batches.map(load, num_parallel_calls=stage_parallelism(config.parallel_images > 1))
 
     def _map(self, batches: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
         # without prefetch the consumer itself does the work, so that nothing runs ahead of it
-        calls = _BATCHES_LOADING if self.config.prefetch_batches else None
-        return batches.map(function, num_parallel_calls=calls)
+        return batches.map(function, num_parallel_calls=stage_parallelism(self.config.prefetch_batches > 0))
 
     def _finish(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        options = tf.data.Options()
-        options.deterministic = True
-        # every degree of parallelism is set above; tuning would also add a prefetch that was switched off
-        options.autotune.enabled = False
-        # nor is there anything to fuse; searching for it takes a tenth of a second at each start of an iterator
-        options.experimental_optimization.apply_default_optimizations = False
-        options.experimental_optimization.inject_prefetch = False
-        return (
-            batches.prefetch(self.config.prefetch_batches).with_options(options)
-            if (self.config.prefetch_batches)
-            else batches.with_options(options)
-        )
+        return finished(batches, self.config.prefetch_batches)
 
 
 class _EpochPlan:
@@ -228,20 +196,3 @@ class _EpochPlan:
                 )
                 self._current = epoch, epoch_order(config.seed, epoch, count), draw_rows(parameters)
             return self._current[1:]
-
-
-def _at_full_batch(function: Callable[..., tf.Tensor], batch_size: int) -> Callable[..., tf.Tensor]:
-    """Runs an XLA function at one batch size only, so that an epoch's last batch does not compile it again."""
-
-    def run(*tensors: tf.Tensor) -> tf.Tensor:
-        count = tf.shape(tensors[0])[0]
-
-        def pad(tensor: tf.Tensor) -> tf.Tensor:
-            rest = [[0, batch_size - count]] + [[0, 0]] * (tensor.shape.rank - 1)
-            return tf.pad(tensor, rest)
-
-        full = [tf.cond(count < batch_size, lambda t=tensor: pad(t), lambda t=tensor: t) for tensor in tensors]
-        full = [tf.ensure_shape(tensor, (batch_size, *tensor.shape[1:])) for tensor in full]
-        return function(*full)[:count]
-
-    return run

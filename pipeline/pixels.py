@@ -10,10 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 
 from pipeline.randomness import Stream, random_words
 
-__all__ = ["CachePlan", "PixelCache", "plan_pixel_cache"]
+__all__ = ["CachePlan", "PixelCache", "plan_pixel_cache", "ram_budget_bytes"]
+
+
+# The share of the available memory that decoded images may take.
+_CACHE_MEMORY_FRACTION = 0.6
+# What is taken to be available where the system does not tell.
+_UNTOLD_MEMORY_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,15 @@ class CachePlan:
     def kept_bytes(self) -> int:
         """Size of the kept rows once they are filled."""
         return self.kept * int(np.prod(self.row_shape))
+
+
+def ram_budget_bytes() -> int:
+    """What decoded images may take of the memory that is available now; the rest is for the model and its batches."""
+    try:
+        available = psutil.virtual_memory().available
+    except (psutil.Error, OSError):  # a Linux without /proc
+        available = _UNTOLD_MEMORY_BYTES
+    return int(available * _CACHE_MEMORY_FRACTION)
 
 
 def plan_pixel_cache(samples: int, row_shape: tuple[int, int, int], budget_bytes: int) -> CachePlan:
