@@ -1,7 +1,7 @@
 """Encoded bytes to uint8 pixels at the target size, inside a TensorFlow graph.
 
-`exact` gives, bit for bit, what Pillow's `open`, `convert("RGB")` and `resize` give, as does Keras's `load_img`;
-`fast` trades a few grey levels for speed. Both take the first frame of an animation and ignore the EXIF orientation.
+`exact` gives, bit for bit, what Pillow's `open`, `convert` and `resize` give, as does Keras's `load_img`; `fast` trades
+a few grey levels for speed. Both take the first frame of an animation and ignore the EXIF orientation.
 
 TensorFlow decodes what it decodes as Pillow does: whole JPEGs of one or three components and whole 8-bit PNGs without
 a palette. Everything else goes to Pillow, which lets other threads run while it decodes: CMYK JPEG, palette and 16-bit
@@ -13,19 +13,23 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
 from PIL import Image
 
+ColorMode = Literal["rgb", "rgba", "grayscale"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
 Method = Literal["exact", "fast"]
 
+CHANNELS: dict[str, int] = {"rgb": 3, "rgba": 4, "grayscale": 1}
 INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
 METHODS: tuple[str, ...] = get_args(Method)
 
+_PILLOW_MODES = {"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}
 _PILLOW_FILTERS = {
+    "nearest": Image.Resampling.NEAREST,
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
@@ -63,12 +67,23 @@ class DecodeConfig:
         width: columns of the result, pixels, at least 1.
         interpolation: the filter of the resize, by Pillow's name; all but nearest are antialiased under `exact`.
         method: `exact` (Pillow's pixels) or `fast` (JPEG scaled while it is decoded, no antialiasing).
+        color_mode: `rgb`, `rgba` (opaque where the file has no transparency) or `grayscale`.
+        keep_aspect_ratio: True crops the middle of the image to the target's shape before the resize.
+        saturate_sixteen_bit: True cuts 16-bit grey off at 255, as Pillow's `convert` does, in place of its high byte.
     """
 
     height: int
     width: int
     interpolation: Interpolation = "nearest"
     method: Method = "exact"
+    color_mode: ColorMode = "rgb"
+    keep_aspect_ratio: bool = False
+    saturate_sixteen_bit: bool = False
+
+    @property
+    def channels(self) -> int:
+        """Values a pixel."""
+        return CHANNELS[self.color_mode]
 
     def __post_init__(self) -> None:
         problems = [
@@ -81,6 +96,7 @@ class DecodeConfig:
             for name, value, choices in (
                 ("interpolation", self.interpolation, INTERPOLATIONS),
                 ("method", self.method, METHODS),
+                ("color_mode", self.color_mode, tuple(CHANNELS)),
             )
             if value not in choices
         ]
@@ -100,41 +116,81 @@ def decode_image(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
         config: size, filter and method.
 
     Returns:
-        uint8 (height, width, 3), RGB, 0 to 255.
+        uint8 (height, width, 3, 4 or 1), 0 to 255.
 
     Raises:
         tf.errors.OpError: if the bytes are not an image, or not a whole one.
     """
     contents = tf.convert_to_tensor(contents)
-    is_fast = config.method == "fast"
-    image = decode_pixels(contents, _jpeg_scaler(config)) if is_fast else decode_pixels(contents)
+    # a scaled image cannot be cropped as the whole one would be
+    is_fast = config.method == "fast" and not config.keep_aspect_ratio
+    decode_jpeg = _jpeg_scaler(config) if is_fast else _decode_jpeg_exactly
+    if config.color_mode == "rgb" and not config.saturate_sixteen_bit:
+        image = decode_pixels(contents, decode_jpeg)
+    else:
+        image = _decode_colours(contents, config, decode_jpeg)
     if config.interpolation == "nearest":
         # also the faster of the two: TensorFlow's own nearest takes half as long again
         resized = _resize_nearest(image, config)
-    elif is_fast and config.interpolation in _TENSORFLOW_FILTERS:
+    elif is_fast and config.color_mode == "rgb" and config.interpolation in _TENSORFLOW_FILTERS:
         resized = _resize_without_antialias(image, config)
     else:
         resized = _resize_with_pillow(image, config)
-    return tf.ensure_shape(resized, (config.height, config.width, 3))
+    return tf.ensure_shape(resized, (config.height, config.width, config.channels))
 
 
-def decode_with_pillow(contents: bytes) -> np.ndarray:
-    """The first frame as Pillow reads it.
+def decode_whole_in_python(contents: bytes, config: DecodeConfig) -> np.ndarray:
+    """The same as `decode_image` under `exact`, by Pillow alone, for processes in which TensorFlow must not run.
 
     Returns:
-        uint8 (H, W, 3), RGB, 0 to 255. Of 16-bit grey the high byte; Pillow itself takes the high byte of 16-bit
+        uint8 (height, width, 3, 4 or 1), 0 to 255.
+    """
+    pixels = decode_with_pillow(contents, config.color_mode, saturate=config.saturate_sixteen_bit)
+    return _resized_by_pillow(pixels, config)
+
+
+def decode_with_pillow(contents: bytes, color_mode: str = "rgb", *, saturate: bool = False) -> np.ndarray:
+    """The first frame as Pillow reads it.
+
+    Args:
+        contents: the bytes of an image file.
+        color_mode: `rgb`, `rgba` or `grayscale`.
+        saturate: cut 16-bit grey off at 255, as Pillow does.
+
+    Returns:
+        uint8 (H, W, 3, 4 or 1), 0 to 255. Of 16-bit grey the high byte; Pillow itself takes the high byte of 16-bit
         colour, but cuts 16-bit grey off at 255.
 
     Raises:
         Exception: whatever Pillow raises for bytes that are no image, or not a whole one.
     """
     with Image.open(io.BytesIO(contents)) as image:
-        if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+        if _is_sixteen_bit(image) and not saturate:
             high_byte = (np.asarray(image) >> 8).astype(np.uint8)
-            return np.repeat(high_byte[:, :, np.newaxis], 3, axis=2)
-        # RGB has no transparency, and Pillow warns about an unused one
-        image.info.pop("transparency", None)
-        return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
+            grey = Image.fromarray(high_byte)
+            return _with_channel_axis(np.asarray(grey.convert(_PILLOW_MODES[color_mode])))
+        if color_mode != "rgba":
+            # there is no transparency in the result, and Pillow warns about an unused one
+            image.info.pop("transparency", None)
+        mode = _PILLOW_MODES[color_mode]
+        return _with_channel_axis(np.asarray(image if image.mode == mode else image.convert(mode)))
+
+
+def is_sixteen_bit(path: str) -> bool:
+    """Whether an image file holds grey levels of more than 8 bits, by its header; False for what is no image."""
+    try:
+        with Image.open(path) as image:
+            return _is_sixteen_bit(image)
+    except Exception:  # whatever is wrong with it is told where it is decoded
+        return False
+
+
+def _is_sixteen_bit(image: Image.Image) -> bool:
+    return image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+
+
+def _with_channel_axis(pixels: np.ndarray) -> np.ndarray:
+    return pixels[:, :, np.newaxis] if pixels.ndim == 2 else pixels
 
 
 def is_left_to_pillow(contents: bytes) -> bool:
@@ -180,6 +236,36 @@ def decode_pixels(contents: tf.Tensor, decode_jpeg: JpegDecoder = _decode_jpeg_e
     return tf.cond(shape[2] == 4, by_png_kind, lambda: decode_jpeg(contents, shape))
 
 
+def _decode_colours(contents: tf.Tensor, config: DecodeConfig, decode_jpeg: JpegDecoder) -> tf.Tensor:
+    """The image at the file's size in the asked colours: JPEGs by TensorFlow, all else by Pillow."""
+
+    def decode(data: bytes | np.ndarray) -> np.ndarray:
+        data = data if isinstance(data, bytes) else data.item()
+        return decode_with_pillow(data, config.color_mode, saturate=config.saturate_sixteen_bit)
+
+    def by_pillow() -> tf.Tensor:
+        image = tf.numpy_function(decode, [contents], tf.uint8, stateful=False)
+        return tf.ensure_shape(image, (None, None, config.channels))
+
+    shape = tf.image.extract_jpeg_shape(tf.where(_has_marks(contents, _JPEG_MARKS), contents, _CMYK_HEADER))
+    colour = _FROM_RGB[config.color_mode]
+    return tf.cond(shape[2] == 4, by_pillow, lambda: colour(decode_jpeg(contents, shape)))
+
+
+def _opaque(image: tf.Tensor) -> tf.Tensor:
+    return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], 0), tf.constant(255, tf.uint8))], -1)
+
+
+def _grey(image: tf.Tensor) -> tf.Tensor:
+    # Pillow's convert("L"): weights in 16-bit fixed point, rounded; of a grey JPEG it gives back the grey
+    weights = tf.constant([19595, 38470, 7471], tf.int32)
+    levels = tf.reduce_sum(tf.cast(image, tf.int32) * weights, -1, keepdims=True)
+    return tf.cast((levels + 32768) // 65536, tf.uint8)
+
+
+_FROM_RGB: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {"rgb": tf.identity, "rgba": _opaque, "grayscale": _grey}
+
+
 def _has_marks(contents: tf.Tensor, marks: tuple[bytes, bytes]) -> tf.Tensor:
     """Whether the bytes have this start and this end: bool ()."""
     start, end = marks
@@ -210,22 +296,53 @@ def _resize_nearest(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
     """
     steps = np.ones(max(config.height, config.width))
     steps[0] = 0.5
-    scale = tf.cast(tf.shape(image)[:2], tf.float64) / np.array([config.height, config.width], np.float64)
+    size = tf.shape(image)[:2]
+    start, used = _crop(size, config) if config.keep_aspect_ratio else (None, size)
+    # a plain division by constants would be optimized into a product with their reciprocals, off in the last bit
+    scale = tf.math.divide_no_nan(tf.cast(used, tf.float64), np.array([config.height, config.width], np.float64))
+    positions = scale[:, tf.newaxis] * steps
+    if start is not None:  # the sum starts there
+        first = tf.cast(start, tf.float64)[:, tf.newaxis] + positions[:, :1]
+        positions = tf.concat([first, positions[:, 1:]], axis=1)
     # one table for both axes, and no floor (the sums are positive): every op here is paid once an image
-    source = tf.cast(tf.cumsum(scale[:, tf.newaxis] * steps, axis=1), tf.int32)
+    source = tf.cast(tf.cumsum(positions, axis=1), tf.int32)
     # rows first: they are copied whole, so the costly pixel by pixel gather runs over the fewest of them
     rows = tf.gather(image, source[0, : config.height])
     return tf.gather(rows, source[1, : config.width], axis=1)
 
 
+def _crop(size: Any, config: DecodeConfig) -> tuple[Any, Any]:
+    """The part of an image that has the target's shape: its (row, column) and its (height, width), as Keras takes it.
+
+    Args:
+        size: (height, width) of the image, a numpy array or a tensor of integers.
+        config: the target.
+    """
+    target = np.array([config.height, config.width])
+    used = _minimum(size, size[::-1] * target // target[::-1])
+    return (size - used) // 2, used
+
+
+def _minimum(first: Any, second: Any) -> Any:
+    return tf.minimum(first, second) if tf.is_tensor(first) else np.minimum(first, second)
+
+
 def _resize_with_pillow(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
-    size = (config.width, config.height)
-    resample = _PILLOW_FILTERS[config.interpolation]
+    return tf.numpy_function(lambda pixels: _resized_by_pillow(pixels, config), [image], tf.uint8, stateful=False)
 
-    def resize(pixels: np.ndarray) -> np.ndarray:
-        return np.asarray(Image.fromarray(pixels).resize(size, resample))
 
-    return tf.numpy_function(resize, [image], tf.uint8, stateful=False)
+def _resized_by_pillow(pixels: np.ndarray, config: DecodeConfig) -> np.ndarray:
+    """uint8 (H, W, C) to uint8 (height, width, C)."""
+    size = np.array(pixels.shape[:2])
+    if tuple(size) == (config.height, config.width):
+        return pixels
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    start, used = _crop(size, config) if config.keep_aspect_ratio else (np.zeros(2, int), size)
+    (top, left), (bottom, right) = start, start + used
+    resized = image.resize(
+        (config.width, config.height), _PILLOW_FILTERS[config.interpolation], box=(left, top, right, bottom)
+    )
+    return _with_channel_axis(np.asarray(resized))
 
 
 def _resize_without_antialias(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
