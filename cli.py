@@ -162,12 +162,15 @@ def _stopped_in_one_line() -> Iterator[None]:
 def _is_refusal(error: Exception) -> bool:
     if isinstance(error, RecordError):
         return True
-    if "model" not in sys.modules:
+    if "pipeline" not in sys.modules:
         return False
-    from model import ModelError
     from pipeline import DataError
 
-    return isinstance(error, (ModelError, DataError))
+    if isinstance(error, DataError) or "model" not in sys.modules:
+        return isinstance(error, DataError)
+    from model import ModelError
+
+    return isinstance(error, ModelError)
 
 
 def _is_failure_on_the_way(error: BaseException | None) -> bool:
@@ -601,6 +604,67 @@ def _resolved(value: int | str, automatic: int) -> int:
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _explain_options(command: Callable) -> Callable:
+    """A flag for each argument of ImageDataGenerator; its text is read where the arguments are explained."""
+    for name, has_value, text in reversed(_GENERATOR_FLAGS):
+        option = click.option(
+            f"--{name.replace('_', '-')}",
+            name,
+            is_flag=not has_value,
+            default=None,
+            metavar="VALUE" if has_value else None,
+            help=text,
+        )
+        command = option(command)
+    return command
+
+
+# name, whether it takes a value, help
+_GENERATOR_FLAGS = (
+    ("featurewise_center", False, "Subtract the data set's mean."),
+    ("samplewise_center", False, "Subtract each image's mean."),
+    ("featurewise_std_normalization", False, "Divide by the data set's deviation."),
+    ("samplewise_std_normalization", False, "Divide by each image's deviation."),
+    ("zca_whitening", False, "Whiten."),
+    ("zca_epsilon", True, "Epsilon of the whitening."),
+    ("rotation_range", True, "Degrees."),
+    ("width_shift_range", True, "As in the script: 1 is not 1.0; several values with commas."),
+    ("height_shift_range", True, "As in the script: 1 is not 1.0; several values with commas."),
+    ("brightness_range", True, "LOW,HIGH of the factor."),
+    ("shear_range", True, "Degrees."),
+    ("zoom_range", True, "Z, or LOW,HIGH."),
+    ("channel_shift_range", True, "Levels."),
+    ("fill_mode", True, "nearest, constant, reflect or wrap."),
+    ("cval", True, "Level for fill mode constant."),
+    ("horizontal_flip", False, "Mirror at random."),
+    ("vertical_flip", False, "Turn upside down at random."),
+    ("rescale", True, "Factor, such as 1/255."),
+    ("preprocessing_function", True, "Any name: that there is one."),
+    ("data_format", True, "channels_last or channels_first."),
+    ("validation_split", True, "Share of the validation subset."),
+    ("interpolation_order", True, "0 to 5."),
+    ("dtype", True, "Of the batches."),
+)
+
+
+@main.command("explain-idg")
+@click.argument("script", metavar="[SCRIPT.py]", required=False)
+@_explain_options
+def explain_idg(script: str | None, **arguments: Any) -> None:
+    """Say what the settings of an ImageDataGenerator really do in Keras, and what they do here.
+
+    Give a Python file, which is parsed and never run, or the generator's arguments as flags.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if bool(script) == bool(given):
+        raise click.UsageError("give either a Python file or arguments such as --shear-range 0.4")
+    with _errors_as_one_line():
+        with _start_up_messages_held():
+            from pipeline.generator.explain import explain_arguments, explain_file
+        text = explain_file(script) if script else explain_arguments(given)
+    click.echo(text)
 
 
 @main.command()

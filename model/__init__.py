@@ -14,6 +14,7 @@ from model.errors import (
     TrainingInterrupted,
     WeightsError,
 )
+from model.flow_fit import fit_on_device
 from model.gpu_memory import GpuMemoryConfig, visible_gpus
 from model.step_timing import InputClock, InputTotals, time_input
 from model.train_config import TrainConfig
@@ -41,6 +42,7 @@ __all__ = [
     "channel_affine_of",
     "check_backbone",
     "default_image_size",
+    "fit_on_device",
     "preprocessing_of",
     "resume",
     "resumed_config",

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
+import pipeline
 from model.errors import BackboneError
-from pipeline.augment.preprocess import ChannelAffine
+from pipeline import ChannelAffine
 
 __all__ = [
     "SMALL_CNN",
@@ -115,40 +115,18 @@ def application_builder(name: str) -> Callable[..., tf.keras.Model]:
 
 
 def channel_affine_of(preprocess_input: Callable[[Any], Any]) -> ChannelAffine:
-    """Reads a `preprocess_input` function as plain data, by showing it a few colours.
-
-    Args:
-        preprocess_input: maps float32 (N, H, W, 3), RGB, 0 to 255, to the same shape; it may change its input in place,
-            as those of Keras do.
-
-    Returns:
-        The same map as scales and offsets, checked against the function on random pixels.
+    """Reads a `preprocess_input` function as plain data.
 
     Raises:
         BackboneError: if the function is not a scale and an offset a channel, with red and blue perhaps exchanged.
     """
-    colours = np.concatenate([np.zeros((1, 3)), 255 * np.eye(3)])
-    black, *primaries = _preprocess_pixels(preprocess_input, colours)
-    mixing = (np.stack(primaries) - black).T / 255  # [output channel, input channel]
-    reverse = bool(abs(mixing[0, 2]) > abs(mixing[0, 0]))
-    scale = np.diagonal(mixing[:, ::-1] if reverse else mixing)
-    affine = ChannelAffine(scale=tuple(scale), offset=tuple(black), reverse_channels=reverse)
-
-    pixels = np.random.default_rng(0).uniform(0, 255, (64, 3))
-    expected = _preprocess_pixels(preprocess_input, pixels)
-    tolerance = 1e-5 * max(1.0, float(np.abs(expected).max()))
-    if not np.allclose(affine.apply(pixels.astype(np.float32)), expected, rtol=0, atol=tolerance):
+    affine = pipeline.channel_affine_of(preprocess_input)
+    if affine is None:
         raise BackboneError(
             f"{getattr(preprocess_input, '__qualname__', preprocess_input)} is not a scale and an offset a channel, "
             "so it cannot run inside the augmentation"
         )
     return affine
-
-
-def _preprocess_pixels(preprocess_input: Callable[[Any], Any], pixels: np.ndarray) -> np.ndarray:
-    """Float64 (n, 3) of what the function makes of n pixels, which it gets as one fresh float32 image."""
-    image = np.array(pixels, np.float32).reshape(1, -1, 1, 3)
-    return np.asarray(preprocess_input(image), np.float64).reshape(-1, 3)
 
 
 def _is_builder(member: Any) -> bool:

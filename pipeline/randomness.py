@@ -19,6 +19,7 @@ class Stream(IntEnum):
     ORDER = 0
     AUGMENT = 1
     CACHE = 2
+    SPLIT = 3
 
 
 def random_words(seed: int, epoch: int, stream: Stream, count: int) -> np.ndarray:

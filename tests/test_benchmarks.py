@@ -11,7 +11,8 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def test_every_script_is_tried_here():
-    assert {path.name for path in BENCHMARKS.glob("*.py")} == {"pipeline_against_keras.py", "warp_variants.py"}
+    names = {"generator_against_keras.py", "pipeline_against_keras.py", "warp_variants.py"}
+    assert {path.name for path in BENCHMARKS.glob("*.py")} == names
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,18 @@ def test_the_table_for_people_has_a_line_a_state():
     lines = format_figures({"augmented": one, "preprocessed only": one}).splitlines()
     assert [line.split()[0] for line in lines] == ["images/s", "keras", "cold", "warm", "cached"]
     assert "900   (800-1,000)   11.2x" in lines[2]
+
+
+def test_the_drop_in_is_measured_beside_keras_and_by_both_ways_to_fit(photo_folder):
+    script = BENCHMARKS / "generator_against_keras.py"
+    tiny = ["--size", "24", "--batch-size", "8", "--rounds", "1", "--keras-images", "16", "--json"]
+    command = [sys.executable, str(script), "--data", str(photo_folder), *tiny]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures = json.loads(printed.splitlines()[-1])["images_per_second"]
+    assert set(figures) == {"iterated", "trained, the recipe", "trained, no augmentation"}
+    assert set(figures["iterated"]) == {"keras", "cold", "cached"}
+    for by_what in figures.values():
+        assert all(value > 0 for values in by_what.values() for value in values)
 
 
 def test_the_variants_of_the_warp_give_the_same_pixels_and_a_time_each():

@@ -37,17 +37,24 @@ class ChannelAffine:
                 raise ValueError(f"ChannelAffine.{name} must be three finite numbers, not {getattr(self, name)!r}")
             object.__setattr__(self, name, values)
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all channels are treated alike, so that images of any number of channels can be."""
+        return not self.reverse_channels and len(set(self.scale)) == len(set(self.offset)) == 1
+
     def apply(self, images: Any) -> Any:
         """Maps RGB values, 0 to 255, to what the backbone expects.
 
         Args:
-            images: float32 (..., 3), a numpy array or a tensor; never changed.
+            images: float32 (..., 3), or any number of channels if `is_uniform`; an array or a tensor, never changed.
 
         Returns:
             float32 (..., 3), of the same kind.
         """
         if self.reverse_channels:
             images = images[..., ::-1]
+        if self.is_uniform:
+            return images * np.float32(self.scale[0]) + np.float32(self.offset[0])
         return images * np.asarray(self.scale, np.float32) + np.asarray(self.offset, np.float32)
 
     def to_json(self) -> dict[str, Any]:
