@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 import platform
+from collections.abc import Callable
 
 __all__ = ["keep_freed_memory"]
 
@@ -21,17 +22,24 @@ _KEPT_BYTES = 2**30
 _OWN_SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
 
-@functools.cache
 def keep_freed_memory() -> bool:
     """Tells glibc's allocator to reuse blocks of up to 1 GiB instead of handing each back to the system.
 
     It holds for the whole process and changes nothing but when freed memory returns to the system. A person's own
-    settings of the allocator in the environment are left alone; elsewhere than on glibc nothing is done.
+    settings of the allocator in the environment are left alone; elsewhere than on glibc nothing is done. To be called
+    again where TensorFlow may have set its own threshold meanwhile, as 2.21 does with its first generator dataset.
 
     Returns:
         Whether the setting was made.
     """
-    if platform.libc_ver()[0] != "glibc" or any(name in os.environ for name in _OWN_SETTINGS):
+    mallopt = _mallopt()
+    if mallopt is None:
         return False
-    mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES) and mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES))
+
+
+@functools.cache
+def _mallopt() -> Callable[[int, int], int] | None:
+    if platform.libc_ver()[0] != "glibc" or any(name in os.environ for name in _OWN_SETTINGS):
+        return None
+    return ctypes.CDLL(None).mallopt

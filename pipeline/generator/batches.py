@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -168,35 +169,37 @@ class BatchMaker:
                 f"this flow cannot run in the train step: preprocessing_function={function!r} is Python; "
                 "use one of keras.applications, or put it into the model as a layer"
             )
-        return lambda images, rows: self._arranged(self._changed(images, rows))
+        return self._finishing(self._kernel)
 
     def _why_in_python(self) -> str:
         if self.look.one_image is not None:
             return "its generator is of a class with methods of its own"
         return why_not_fused(self.look.settings, self._images.shape[-1]) or ""
 
+    @property
+    def _kernel(self) -> KernelSpec | None:
+        return kernel_spec(self.look) if self.look.augments else None
+
     def _fused(self) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
         warn_of_missing(self.look.settings, self.look.statistics)
-
-        def compiled(stage: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-            return at_full_batch(tf.function(stage, jit_compile=True), self._batch_size)
-
         if self.is_compiled:
-            return compiled(lambda images, rows: self._arranged(self._changed(images, rows)))
-        first, last = compiled(self._changed), compiled(self._arranged)
-        return lambda images, rows: last(self._preprocessed(first(images, rows)))
+            return at_full_batch(self._finishing(self._kernel), self._batch_size)
+        # a person's own function stands between augmentation and the rest
+        last = at_full_batch(self._finishing(None), self._batch_size)
+        if self._kernel is None:
+            return lambda images, rows: last(self._preprocessed(tf.cast(images, tf.float32)), rows)
+        first = at_full_batch(augment_batch(self._kernel), self._batch_size)
+        return lambda images, rows: last(self._preprocessed(first(images, rows)), rows)
 
-    def _changed(self, images: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Augmented, float32 (N, H, W, C)."""
-        if not self.look.augments:
-            return tf.cast(images, tf.float32)
-        return augment_batch(kernel_spec(self.look))(images, rows)
-
-    def _arranged(self, images: tf.Tensor) -> tf.Tensor:
-        """Standardized, in the flow's data format and dtype."""
+    def _finishing(self, kernel: KernelSpec | None) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+        """One XLA function: (images, rows) through the kernel, standardized, in the flow's data format and dtype."""
         look = self.look
-        images = standardize_batch(look.settings, look.statistics, self._affine)(images)
-        return tf.cast(tf.transpose(images, (0, 3, 1, 2)) if look.channels_first else images, look.dtype)
+        # the function itself is in `affine` or was called already
+        settings = replace(look.settings, preprocessing_function=None)
+        how = (kernel, settings, self._affine, look.channels_first, look.dtype)
+        if look.statistics.is_same(Statistics()):
+            return _shared_finishing(*how)
+        return _finishing_function(*how, look.statistics)
 
     def _preprocessed(self, images: tf.Tensor) -> tf.Tensor:
         """Through a person's own function, image by image, in the layout that they chose."""
@@ -259,6 +262,36 @@ def _recognised(look: FlowLook, channels: int) -> ChannelAffine | None:
     """The preprocessing function as data, if it is one of keras.applications that takes these images."""
     function = look.settings.preprocessing_function
     return recognise(function, channels) if function and look.settings.data_format == "channels_last" else None
+
+
+# compiled once a process for each kind of work: a second flow with the same recipe starts at once
+@functools.lru_cache(maxsize=64)
+def _shared_finishing(
+    kernel: KernelSpec | None,
+    settings: GeneratorSettings,
+    affine: ChannelAffine | None,
+    channels_first: bool,
+    dtype: str,
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    return _finishing_function(kernel, settings, affine, channels_first, dtype, Statistics())
+
+
+def _finishing_function(
+    kernel: KernelSpec | None,
+    settings: GeneratorSettings,
+    affine: ChannelAffine | None,
+    channels_first: bool,
+    dtype: str,
+    statistics: Statistics,
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    standardized = standardize_batch(settings, statistics, affine)
+
+    def finish(images: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        images = tf.cast(images, tf.float32) if kernel is None else augment_batch(kernel)(images, rows)
+        images = standardized(images)
+        return tf.cast(tf.transpose(images, (0, 3, 1, 2)) if channels_first else images, dtype)
+
+    return tf.function(finish, jit_compile=True)
 
 
 def kernel_spec(look: FlowLook) -> KernelSpec:

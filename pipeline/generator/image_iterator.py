@@ -222,6 +222,7 @@ class ImageIterator(Iterator):
         if os.getpid() != self._process:
             # a worker forked from here, in which TensorFlow's threads do not exist
             return maker.batch_in_python(epoch, indices)
+        keep_freed_memory()  # Keras puts its generator dataset around these calls
         with self._failures_named(indices):
             return maker.batch(epoch, indices)
 
