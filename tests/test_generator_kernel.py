@@ -75,8 +75,10 @@ def left_out(draws, given, shape):
     near = np.zeros((len(draws), height, width), bool)
     for axis, size in ((0, width), (1, height)):
         position = where[:, axis]
-        if given.interpolation_order == 0:
-            near |= np.abs(np.mod(position, 1) - 0.5) < NEAR
+        # order 0 changes its tap half way, order 1 on each pixel: there XLA, which computes a position more than once,
+        # may round it to either side and take a tap from each
+        change = 0.5 if given.interpolation_order == 0 else 0.0
+        near |= np.abs(np.mod(position - change + 0.5, 1) - 0.5) < NEAR
         if given.fill_mode == "wrap":
             offset = np.mod(position, size - 1)
             near |= np.minimum(offset, size - 1 - offset) < NEAR
