@@ -180,7 +180,8 @@ def is_sixteen_bit(path: str) -> bool:
     """Whether an image file holds grey levels of more than 8 bits, by its header; False for what is no image."""
     try:
         with Image.open(path) as image:
-            return _is_sixteen_bit(image)
+            # Keras keeps the levels of 32-bit grey too, whatever the file's format
+            return image.mode == "I" or _is_sixteen_bit(image)
     except Exception:  # whatever is wrong with it is told where it is decoded
         return False
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
-from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image, decode_pixels
+from pipeline import ImageDataGenerator
+from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image, decode_pixels, is_sixteen_bit
 
 NEAREST = DecodeConfig(height=20, width=24)
 
@@ -204,3 +205,46 @@ def test_a_config_names_every_wrong_value() -> None:
         DecodeConfig(height=0, width=2.5, interpolation="cubic", method="quick")
     for part in ("width: 2.5", "interpolation: 'cubic' is unknown; choose one of nearest, ", "method: 'quick'"):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("color_mode", ["rgb", "rgba", "grayscale"])
+@pytest.mark.parametrize("interpolation", ["nearest", "lanczos"])
+def test_every_kind_of_jpeg_has_pillows_colours_in_each_mode(color_mode: str, interpolation: str) -> None:
+    mode = {"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}[color_mode]
+    config = DecodeConfig(height=20, width=24, interpolation=interpolation, color_mode=color_mode)
+    for name in (name for name in FILES if "JPEG" in name):
+        kind, file_format, options = FILES[name]
+        contents = encoded(noisy_image(kind, width=31, height=17), file_format, **options)
+        image = Image.open(io.BytesIO(contents)).convert(mode)
+        expected = np.asarray(image.resize((24, 20), Image.Resampling[interpolation.upper()])).reshape(20, 24, -1)
+        np.testing.assert_array_equal(decode_image(tf.constant(contents), config), expected, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "dtype", "expected"),
+    [("PNG", "uint16", True), ("TIFF", "uint16", True), ("TIFF", "int32", True), ("PNG", "uint8", False)],
+)
+def test_files_of_deep_grey_are_known_by_their_header(tmp_path, file_format: str, dtype: str, expected: bool) -> None:
+    path = tmp_path / "grey"
+    Image.fromarray(np.arange(12).reshape(3, 4).astype(dtype)).save(path, file_format)
+    assert is_sixteen_bit(str(path)) is expected
+
+
+def test_what_is_no_image_is_not_deep_grey(tmp_path) -> None:
+    (tmp_path / "text").write_text("no image")
+    assert not is_sixteen_bit(str(tmp_path / "text"))
+    assert not is_sixteen_bit(str(tmp_path / "gone"))
+
+
+def test_kerass_levels_of_thirty_two_bit_grey_are_kept_on_request(tmp_path) -> None:
+    levels = np.linspace(-9_000, 187_605, 120).reshape(12, 10).astype(np.int32)
+    (tmp_path / "a").mkdir()
+    Image.fromarray(levels).save(tmp_path / "a" / "deep.tif")
+    for interpolation in ("nearest", "bilinear"):
+        ours, theirs = (
+            kind.flow_from_directory(
+                tmp_path, (6, 5), "grayscale", class_mode=None, shuffle=False, interpolation=interpolation
+            )
+            for kind in (ImageDataGenerator(keras_exact=True), tf.keras.preprocessing.image.ImageDataGenerator())
+        )
+        np.testing.assert_array_equal(ours[0], theirs[0])

@@ -119,7 +119,7 @@ def test_channel_shift_and_clipping_brightness_equal_one_image_at_a_time(shape):
     given = make_settings(**WIDE, channel_shift_range=60.0, brightness_range=(0.2, 1.8))
     difference, share_left_out = compare(shape, given, seed=3)
     assert difference < 0.05
-    assert share_left_out == 0  # nearest and bilinear: nothing jumps, so nothing is left out
+    assert share_left_out <= MOST_LEFT_OUT
 
 
 @pytest.mark.parametrize("order", [0, 1])

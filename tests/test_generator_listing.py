@@ -242,3 +242,84 @@ def test_old_and_unknown_keywords(frame, tmp_path):
     with pytest.raises(TypeError, match="unexpected keyword argument 'targetsize'"):
         ImageDataGenerator().flow_from_dataframe(frame, tmp_path, targetsize=(4, 4))
     ImageDataGenerator(keras_exact=True).flow_from_dataframe(frame, tmp_path, targetsize=(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("y_col", "classes", "expected"),
+    [
+        ("n", [1, 0], {"1": 0, "0": 1}),
+        ("flag", [True, False], {"True": 0, "False": 1}),
+        ("lists", [1, 0], {1: 0, 0: 1}),
+    ],
+    ids=str,
+)
+def test_classes_that_are_named_by_whole_numbers_are_found(frame, tmp_path, y_col, classes, expected):
+    frame["n"] %= 3
+    frame["flag"] = frame["n"] == 1
+    frame["lists"] = [[number] for number in frame["n"]]  # which Keras takes as they are
+    before = frame.copy()
+    flow = ImageDataGenerator().flow_from_dataframe(frame, tmp_path, y_col=y_col, classes=classes)
+    assert flow.class_indices == expected
+    kept = frame.index if y_col == "flag" else frame.index[frame["n"] < 2]
+    assert flow.filenames == [f"{row}.png" for row in kept]
+    pd.testing.assert_frame_equal(frame, before)
+    if y_col == "flag":
+        flow = ImageDataGenerator().flow_from_dataframe(
+            frame, tmp_path, y_col=y_col, classes=classes, class_mode="binary"
+        )
+        assert flow.classes == [int(number != 1) for number in frame["n"]]
+
+
+@pytest.mark.parametrize("class_mode", ["binary", "sparse", "categorical"])
+def test_labels_in_several_columns_are_refused_as_by_keras(frame, tmp_path, class_mode):
+    for kind in (ImageDataGenerator, lambda: ImageDataGenerator(keras_exact=True), Keras):
+        with pytest.raises(TypeError, match=f'class_mode="{class_mode}"'):
+            kind().flow_from_dataframe(frame, tmp_path, y_col=["class", "n"], class_mode=class_mode)
+
+
+@pytest.mark.parametrize("class_mode", ["binary", "categorical"])
+def test_a_folder_without_classes_is_told_by_its_first_files_in_every_class_mode(tmp_path, class_mode):
+    make(tmp_path, *(f"{index}.png" for index in range(7)))
+    with pytest.raises(ValueError, match=r"no image in its 0 sub-folders; found .*0\.png, .*4\.png\. Give") as caught:
+        ImageDataGenerator().flow_from_directory(tmp_path, class_mode=class_mode)
+    assert "5.png" not in str(caught.value)
+
+
+def test_images_in_hidden_folders_only_are_told_apart_from_an_empty_subset(tmp_path):
+    make(tmp_path, ".a/0.png", ".b/1.png")
+    with pytest.raises(ValueError, match=r"no image in its 2 sub-folders, hidden ones aside; found .*0\.png"):
+        ImageDataGenerator().flow_from_directory(tmp_path)
+    assert ImageDataGenerator(keras_exact=True).flow_from_directory(tmp_path).samples == 2
+
+
+def mixed(top, labels):
+    make(top, "0.png")
+    return pd.DataFrame({"filename": ["0.png"] * len(labels), "class": list(labels)})
+
+
+def test_a_head_with_other_shares_of_the_same_classes_is_told(tmp_path):
+    frame = mixed(tmp_path, "a" * 95 + "b" * 5 + "b" * 270 + "a" * 30)
+    with pytest.warns(UserWarning, match="the first 100 of 400 rows are the validation data.*pass stratify=True"):
+        ImageDataGenerator(validation_split=0.25).flow_from_dataframe(frame, tmp_path, subset="validation")
+    with pytest.warns(UserWarning, match="shuffle the dataframe$"):
+        ImageDataGenerator(validation_split=0.25, keras_exact=True).flow_from_dataframe(
+            frame, tmp_path, subset="training"
+        )
+
+
+def test_a_shuffled_frame_gets_no_warning_of_its_head(tmp_path):
+    labels = np.array(list("a" * 300 + "b" * 80 + "c" * 20))
+    for seed in range(20):
+        shuffled = np.random.default_rng(seed).permutation(labels)
+        ImageDataGenerator(validation_split=0.25).flow_from_dataframe(
+            mixed(tmp_path, shuffled), tmp_path, subset="validation"
+        )
+
+
+@pytest.mark.parametrize("class_mode", ["raw", None])
+def test_stratify_without_classes_is_refused_and_not_ignored(frame, tmp_path, class_mode):
+    generator = ImageDataGenerator(validation_split=0.2)
+    with pytest.raises(ValueError, match="stratify=True needs classes"):
+        generator.flow_from_dataframe(
+            frame, tmp_path, y_col="n", class_mode=class_mode, subset="training", stratify=True
+        )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import chdtrc
 
 from pipeline.errors import InputError
 from pipeline.randomness import Stream, random_words
@@ -24,6 +25,9 @@ _KERAS_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
 _SUFFIXES = (*_KERAS_SUFFIXES, ".gif", ".webp", ".jfif")
 _NAMED_AT_MOST = 5
 _PLAIN_MODES = ("input", "multi_output", "raw", None)
+_NUMBERS = (int, np.integer, np.bool_)
+# how often shares alone alarm in a shuffled frame; some times oftener where a class has few rows
+_CHANCE_OF_ALARM = 1e-4
 
 
 class ListingError(InputError, ValueError):
@@ -95,6 +99,8 @@ def list_directory(
     files = {name: _files_of_class(top, name, suffixes, follow_links, must_exist=not keras_exact) for name in names}
     if not classes and not keras_exact:
         names = _usual_classes(top, names, files, notes)
+    if not keras_exact and not any(files[name] for name in names):
+        raise ListingError(_nothing_in_folder(top, files, suffixes))
     if class_mode == "binary" and len(names) != 2 and not keras_exact:
         raise ListingError(
             f'class_mode="binary" needs two classes, but {top} has {_named(names)}; use class_mode="categorical" or '
@@ -110,7 +116,10 @@ def list_directory(
         filenames += kept
         numbers += [index_of[name]] * len(kept)
     if not filenames and not keras_exact:
-        raise ListingError(_nothing_in_folder(top, names, files, subset, share, suffixes))
+        count = sum(len(files[name]) for name in names)
+        raise ListingError(
+            f"{top}: its {count} images leave none for subset={subset!r} with validation_split={share!r}"
+        )
     return Listing(
         filenames=filenames,
         filepaths=[os.path.join(top, name) for name in filenames],
@@ -151,16 +160,16 @@ def list_dataframe(
         validation_split: that share.
         validate_filenames: leave out rows whose path is no image file.
         stratify: take that share of each class, drawn by the seed, in place of the first rows.
-        seed: of that draw.
+        seed: of that draw; both subsets need the same, or they overlap.
         keras_exact: see the module.
 
     Raises:
         TypeError, ValueError: for columns that Keras refuses as well.
-        ListingError: if there is no image left.
+        ListingError: if there is no image left, or a subset is to be stratified without classes.
     """
     top = os.fspath(directory)
     _check_columns(dataframe, x_col, y_col, weight_col, class_mode)
-    labels = _labels(dataframe, y_col, class_mode, keras_exact)
+    labels, classes = _labels(dataframe, y_col, classes, class_mode, keras_exact)
     _check_values(dataframe, x_col, y_col, labels, weight_col, classes, class_mode)
     if classes and class_mode in _PLAIN_MODES:
         warnings.warn(f'`classes` will be ignored given the class_mode="{class_mode}"', stacklevel=4)
@@ -243,23 +252,21 @@ def _usual_classes(top: str, names: list[str], files: dict[str, list[str]], note
     return kept
 
 
-def _nothing_in_folder(
-    top: str, names: list[str], files: dict[str, list[str]], subset: str | None, share: float, suffixes: tuple[str, ...]
-) -> str:
-    count = sum(map(len, files.values()))
-    if count:
-        return f"{top}: its {count} images leave none for subset={subset!r} with validation_split={share!r}"
+def _nothing_in_folder(top: str, files: dict[str, list[str]], suffixes: tuple[str, ...]) -> str:
     others = _first_files(top)
     found = ", ".join(others) if others else "no file at all"
+    # whose images would otherwise seem to be overlooked
+    aside = ", hidden ones aside" if any(files.values()) else ""
     return (
-        f"{top}: no image in its {len(files)} sub-folders; found {found}. Give a folder with one sub-folder a class "
-        f"of files that end in {', '.join(suffixes)}"
+        f"{top}: no image in its {len(files)} sub-folders{aside}; found {found}. Give a folder with one sub-folder a "
+        f"class of files that end in {', '.join(suffixes)}"
     )
 
 
 def _first_files(top: str) -> list[str]:
     def walk() -> Iterator[str]:
-        for root, _, names in os.walk(top):
+        for root, folders, names in os.walk(top):
+            folders.sort()
             yield from (os.path.join(root, name) for name in sorted(names))
 
     return [path for path, _ in zip(walk(), range(_NAMED_AT_MOST), strict=False)]
@@ -281,14 +288,20 @@ def _check_columns(
         raise KeyError(f"the dataframe has no column {missing[0]!r}; it has {list(map(str, dataframe.columns))}")
 
 
-def _labels(dataframe: pd.DataFrame, y_col: Any, class_mode: str | None, keras_exact: bool) -> list[Any]:
-    """The labels of all rows, whole numbers and booleans as text unless Keras refuses them."""
+def _labels(
+    dataframe: pd.DataFrame, y_col: Any, classes: Sequence[str] | None, class_mode: str | None, keras_exact: bool
+) -> tuple[list[Any], Sequence[str] | None]:
+    """The labels of all rows and the classes, whole numbers and booleans as text unless Keras refuses them."""
     if class_mode in _PLAIN_MODES:
-        return []
-    labels = dataframe[y_col].tolist()
-    if keras_exact:
-        return labels
-    return [str(label) if isinstance(label, int | np.integer | np.bool_) else label for label in labels]
+        return [], classes
+    column = dataframe[y_col]
+    if isinstance(column, pd.DataFrame):
+        raise TypeError(f'If class_mode="{class_mode}", y_col must be the name of one column. Received {y_col!r}.')
+    labels = column.tolist()
+    if keras_exact or not any(isinstance(label, _NUMBERS) for label in labels):
+        return labels, classes  # numbers inside lists are names as they are, as in Keras
+    named = [[str(name) if isinstance(name, _NUMBERS) else name for name in names] for names in (labels, classes or ())]
+    return named[0], named[1] or classes
 
 
 def _check_values(
@@ -377,17 +390,33 @@ def _subset_rows(
     if subset is None:
         return rows, ()
     keys = None if labels is None else [str(labels[row]) for row in rows]
-    if stratify and keys is not None:
+    if stratify:
+        if keys is None:
+            raise ListingError(
+                'stratify=True needs classes to take a share of; use class_mode="categorical", "sparse" or "binary", '
+                "or leave it out"
+            )
         is_validation = _stratified(keys, fraction or 0, seed)
         return rows[is_validation if subset == "validation" else ~is_validation], ()
     split = int((fraction or 0) * len(rows))
     notes = ()
-    if keys is not None and 0 < split < len(rows) and set(keys[:split]) != set(keys[split:]):
+    if keys is not None and 0 < split < len(rows) and _mix_differs(keys, split):
         notes = (
             f"the first {split} of {len(rows)} rows are the validation data, as in Keras, and do not hold the classes "
-            "of the rest; shuffle the dataframe" + ("" if keras_exact else " or pass stratify=True"),
+            "in the shares of the rest; shuffle the dataframe" + ("" if keras_exact else " or pass stratify=True"),
         )
     return (rows[:split] if subset == "validation" else rows[split:]), notes
+
+
+def _mix_differs(keys: list[str], split: int) -> bool:
+    """Whether head and rest hold other classes, or the same in other shares than chance gives: a chi-square test."""
+    codes, names = pd.factorize(np.array(keys, object))
+    counts = np.stack([np.bincount(part, minlength=len(names)) for part in (codes[:split], codes[split:])])
+    if not counts.all():
+        return True
+    expected = counts.sum(1, keepdims=True) * counts.sum(0) / len(keys)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    return len(names) > 1 and chdtrc(len(names) - 1, statistic) < _CHANCE_OF_ALARM
 
 
 def _stratified(keys: list[str], fraction: float, seed: int | None) -> np.ndarray:
