@@ -160,17 +160,17 @@ def _stopped_in_one_line() -> Iterator[None]:
 
 
 def _is_refusal(error: Exception) -> bool:
-    if isinstance(error, RecordError):
-        return True
-    if "pipeline" not in sys.modules:
-        return False
-    from pipeline import DataError
+    refusals: list[type[Exception]] = [RecordError]
+    # what was never imported cannot have raised
+    if "pipeline" in sys.modules:
+        from pipeline import DataError
 
-    if isinstance(error, DataError) or "model" not in sys.modules:
-        return isinstance(error, DataError)
-    from model import ModelError
+        refusals.append(DataError)
+    if "model" in sys.modules:
+        from model import ModelError
 
-    return isinstance(error, ModelError)
+        refusals.append(ModelError)
+    return isinstance(error, tuple(refusals))
 
 
 def _is_failure_on_the_way(error: BaseException | None) -> bool:
@@ -535,6 +535,7 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
     model.check_backbone(flags["backbone"])
     size = flags["image_size"] or ((128, 128) if is_small else (model.default_image_size(flags["backbone"]),) * 2)
     augment_on = _augment_on(flags, model.visible_gpus())
+    prefetch = 0 if flags["no_prefetch"] else _resolved(flags["prefetch"], pipeline.AUTOMATIC_PREFETCH_BATCHES)
     try:
         return model.TrainConfig(
             data=pipeline.DataConfig(
@@ -544,8 +545,8 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
             feed=pipeline.FeedConfig(
                 decode=pipeline.DecodeConfig(height=size[0], width=size[1], **chosen("interpolation", "method")),
                 **chosen("batch_size", "seed", "resampler"),
-                prefetch_batches=0 if flags["no_prefetch"] else _resolved(flags["prefetch"], 2),
-                parallel_images=_resolved(flags["parallel"], 4 * _usable_cores()),
+                prefetch_batches=prefetch,
+                parallel_images=_resolved(flags["parallel"], pipeline.automatic_parallel_images()),
                 augment=None if augment_on == "off" else _augment_ranges(flags),
                 augment_on="device" if augment_on == "device" else "host",
                 preprocess=model.preprocessing_of(flags["backbone"]),
@@ -602,12 +603,8 @@ def _resolved(value: int | str, automatic: int) -> int:
     return automatic if value == _AUTO else int(value)
 
 
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _explain_options(command: Callable) -> Callable:
-    """A flag for each argument of ImageDataGenerator; its text is read where the arguments are explained."""
+    """A flag for each argument of ImageDataGenerator; what its text means is settled where arguments are explained."""
     for name, has_value, text in reversed(_GENERATOR_FLAGS):
         option = click.option(
             f"--{name.replace('_', '-')}",

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import statistics
 import sys
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pandas as pd
 import tensorflow as tf
+from run_facts import run_facts
 
 from pipeline import ImageDataGenerator, samples_from_folder
 from telemetry import evict_files
@@ -137,16 +136,7 @@ def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, 
         "trained, the recipe": fit(frame, RECIPE, size, batch_size, rounds),
         "trained, no augmentation": fit(frame, {}, size, batch_size, rounds),
     }
-    about = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "tensorflow": tf.__version__,
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "images": len(frame),
-        "size": size,
-        "batch_size": batch_size,
-        "rounds": rounds,
-    }
+    about = run_facts(images=len(frame), size=size, batch_size=batch_size, rounds=rounds)
     if as_json:
         print(json.dumps({**about, "images_per_second": parts}))
         return

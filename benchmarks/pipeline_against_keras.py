@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import statistics
 import sys
 import time
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -29,6 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tensorflow as tf
+from run_facts import run_facts
 
 from pipeline import (
     ChannelAffine,
@@ -123,16 +122,7 @@ def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, 
     samples = samples_from_folder(data)
     config = FeedConfig(decode=DecodeConfig(height=size, width=size), batch_size=batch_size, preprocess=_SCALE)
     figures = measure(samples, config, rounds, keras_images)
-    about = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "tensorflow": tf.__version__,
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "images": len(samples),
-        "size": size,
-        "batch_size": batch_size,
-        "rounds": rounds,
-    }
+    about = run_facts(images=len(samples), size=size, batch_size=batch_size, rounds=rounds)
     if as_json:
         print(json.dumps({**about, "images_per_second": figures}))
     else:

@@ -13,9 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-import pipeline
 from model.errors import BackboneError
 from pipeline import ChannelAffine
+from pipeline import channel_affine_of as read_channel_affine
 
 __all__ = [
     "SMALL_CNN",
@@ -120,7 +120,7 @@ def channel_affine_of(preprocess_input: Callable[[Any], Any]) -> ChannelAffine:
     Raises:
         BackboneError: if the function is not a scale and an offset a channel, with red and blue perhaps exchanged.
     """
-    affine = pipeline.channel_affine_of(preprocess_input)
+    affine = read_channel_affine(preprocess_input)
     if affine is None:
         raise BackboneError(
             f"{getattr(preprocess_input, '__qualname__', preprocess_input)} is not a scale and an offset a channel, "

@@ -36,6 +36,7 @@ from pipeline.generator import (
     smart_resize,
 )
 from pipeline.keras_baseline import keras_flow
+from pipeline.loading import AUTOMATIC_PREFETCH_BATCHES, automatic_parallel_images
 from pipeline.pixels import CachePlan, PixelCache, plan_pixel_cache, ram_budget_bytes
 from pipeline.randomness import epoch_order
 from pipeline.samples import (
@@ -49,6 +50,7 @@ from pipeline.samples import (
 from pipeline.verify import check_bad_files, drop_bad, verify_samples, write_bad_files
 
 __all__ = [
+    "AUTOMATIC_PREFETCH_BATCHES",
     "CACHE_MODES",
     "FILL_MODES",
     "IDENTITY",
@@ -79,6 +81,7 @@ __all__ = [
     "apply_channel_shift",
     "array_to_img",
     "augment_function",
+    "automatic_parallel_images",
     "channel_affine_of",
     "check_bad_files",
     "data_fingerprint",

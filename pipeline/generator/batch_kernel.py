@@ -12,13 +12,11 @@ import tensorflow as tf
 from pipeline.augment import FILL_MODES, ChannelAffine
 from pipeline.augment.colour import scale_brightness, scale_brightness_exact, shift_channels
 from pipeline.augment.resample import resample_bilinear, resample_nearest
-from pipeline.generator.settings import GeneratorSettings
+from pipeline.generator.settings import KNOWN_CHANNELS, GeneratorSettings
 from pipeline.generator.standardize import EPSILON, Statistics
 
 __all__ = ["KernelSpec", "augment_batch", "standardize_batch", "why_not_fused"]
 
-# grey, RGB, RGBA
-_PILLOW_CHANNELS = (1, 3, 4)
 _RESAMPLE = {0: resample_nearest, 1: resample_bilinear}
 
 
@@ -54,7 +52,7 @@ def why_not_fused(settings: GeneratorSettings, channels: int) -> str | None:
     if settings.keras_exact and settings.brightness_range is not None:
         if settings.data_format == "channels_first":
             return "keras_exact brightness takes channels_first images for channels_last"
-        if channels not in _PILLOW_CHANNELS:
+        if channels not in KNOWN_CHANNELS:
             return f"keras_exact brightness goes through Pillow, which has no images of {channels} channels"
     return None
 

@@ -44,43 +44,41 @@ class ArgumentFlag(NamedTuple):
         flag: with its dashes.
         argument: the constructor's name for it.
         kind: `flag` has no value; `number`, `numbers` (a number, or several with commas), `pair` and `text` have one.
-        help: one line.
     """
 
     flag: str
     argument: str
     kind: str
-    help: str
 
 
-def _flag(argument: str, kind: str, text: str) -> ArgumentFlag:
-    return ArgumentFlag("--" + argument.replace("_", "-"), argument, kind, text)
+def _flag(argument: str, kind: str) -> ArgumentFlag:
+    return ArgumentFlag("--" + argument.replace("_", "-"), argument, kind)
 
 
 ARGUMENT_FLAGS = (
-    _flag("featurewise_center", "flag", "Subtract the data set's mean."),
-    _flag("samplewise_center", "flag", "Subtract each image's mean."),
-    _flag("featurewise_std_normalization", "flag", "Divide by the data set's deviation."),
-    _flag("samplewise_std_normalization", "flag", "Divide by each image's deviation."),
-    _flag("zca_whitening", "flag", "Whiten."),
-    _flag("zca_epsilon", "number", "Epsilon of the whitening."),
-    _flag("rotation_range", "number", "Degrees."),
-    _flag("width_shift_range", "numbers", "As in the script: 1 is not 1.0; several values with commas."),
-    _flag("height_shift_range", "numbers", "As in the script: 1 is not 1.0; several values with commas."),
-    _flag("brightness_range", "pair", "LOW,HIGH of the factor."),
-    _flag("shear_range", "number", "Degrees."),
-    _flag("zoom_range", "numbers", "Z, or LOW,HIGH."),
-    _flag("channel_shift_range", "number", "Levels."),
-    _flag("fill_mode", "text", "nearest, constant, reflect or wrap."),
-    _flag("cval", "number", "Level for fill mode constant."),
-    _flag("horizontal_flip", "flag", "Mirror at random."),
-    _flag("vertical_flip", "flag", "Turn upside down at random."),
-    _flag("rescale", "number", "Factor, such as 1/255."),
-    _flag("preprocessing_function", "text", "Any name: that there is one."),
-    _flag("data_format", "text", "channels_last or channels_first."),
-    _flag("validation_split", "number", "Share of the validation subset."),
-    _flag("interpolation_order", "number", "0 to 5."),
-    _flag("dtype", "text", "Of the batches."),
+    _flag("featurewise_center", "flag"),
+    _flag("samplewise_center", "flag"),
+    _flag("featurewise_std_normalization", "flag"),
+    _flag("samplewise_std_normalization", "flag"),
+    _flag("zca_whitening", "flag"),
+    _flag("zca_epsilon", "number"),
+    _flag("rotation_range", "number"),
+    _flag("width_shift_range", "numbers"),
+    _flag("height_shift_range", "numbers"),
+    _flag("brightness_range", "pair"),
+    _flag("shear_range", "number"),
+    _flag("zoom_range", "numbers"),
+    _flag("channel_shift_range", "number"),
+    _flag("fill_mode", "text"),
+    _flag("cval", "number"),
+    _flag("horizontal_flip", "flag"),
+    _flag("vertical_flip", "flag"),
+    _flag("rescale", "number"),
+    _flag("preprocessing_function", "text"),
+    _flag("data_format", "text"),
+    _flag("validation_split", "number"),
+    _flag("interpolation_order", "number"),
+    _flag("dtype", "text"),
 )
 _KINDS = {flag.argument: flag.kind for flag in ARGUMENT_FLAGS}
 _FLAGS = {flag.argument: flag.flag for flag in ARGUMENT_FLAGS}

@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from pipeline.decode import CHANNELS, DecodeConfig, is_sixteen_bit
 from pipeline.generator.batches import Unchanged
-from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator, say
+from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator, check_subset, say
 from pipeline.generator.labels import batch_labels
-from pipeline.generator.listing import Listing, list_dataframe, list_directory
+from pipeline.generator.listing import Listing, class_numbers, list_dataframe, list_directory
 from pipeline.loading import FileImages, KerasImages
 from pipeline.pixels import PixelCache, plan_pixel_cache, ram_budget_bytes
 from pipeline.samples import Samples
@@ -282,11 +282,7 @@ class DataFrameIterator(FileIterator):
 
     def get_classes(self, df: pd.DataFrame, y_col: str) -> list[Any]:
         """The class numbers of a dataframe's labels, a list of them where a label is a list."""
-        index_of = self.class_indices
-        return [
-            [index_of[part] for part in label] if isinstance(label, list | tuple) else index_of[label]
-            for label in df[y_col]
-        ]
+        return [class_numbers(label, self.class_indices) for label in df[y_col]]
 
     @property
     def labels(self) -> Any:
@@ -295,8 +291,7 @@ class DataFrameIterator(FileIterator):
 
 
 def _split(subset: str, fraction: float) -> tuple[float, float]:
-    if subset not in ("training", "validation"):
-        raise ValueError(f'Invalid subset name: {subset};expected "training" or "validation"')
+    check_subset(subset)
     return (0, fraction) if subset == "validation" else (fraction, 1)
 
 

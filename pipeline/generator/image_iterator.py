@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import sys
-import threading
 from collections.abc import Callable
 from collections.abc import Iterator as IteratorType
 from dataclasses import dataclass
@@ -21,12 +20,14 @@ from pipeline.generator.batch_draws import as_parameters
 from pipeline.generator.batches import BatchMaker, FlowLook, Images, own_array
 from pipeline.generator.functions import array_to_img
 from pipeline.generator.iterators import Iterator, ReadAhead
-from pipeline.loading import finished, stage_parallelism
+from pipeline.loading import AUTOMATIC_PREFETCH_BATCHES, automatic_parallel_images, finished, stage_parallelism
+from pipeline.steps import StepPlan
 
-__all__ = ["Beside", "FlowConfig", "ImageIterator", "say"]
+__all__ = ["Beside", "FlowConfig", "ImageIterator", "check_subset", "say"]
 
 # further than any training goes
 _ENDLESS_STEPS = 2**62
+_ENDLESS_EPOCHS = range(1, _ENDLESS_STEPS)
 _SAVED_HASHES = 10**7
 
 
@@ -66,13 +67,22 @@ class FlowConfig:
     @property
     def prefetch_batches(self) -> int:
         """Batches made ahead."""
-        return 2 if self.prefetch == "auto" else self.prefetch
+        return AUTOMATIC_PREFETCH_BATCHES if self.prefetch == "auto" else self.prefetch
 
     @property
     def parallel_images(self) -> int:
         """Images decoded at once."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return 4 * cores if self.parallel == "auto" else self.parallel
+        return automatic_parallel_images() if self.parallel == "auto" else self.parallel
+
+
+def check_subset(subset: str) -> None:
+    """Refuses any other name than Keras's two.
+
+    Raises:
+        ValueError: if it is one.
+    """
+    if subset not in ("training", "validation"):
+        raise ValueError(f'Invalid subset name: {subset}; expected "training" or "validation".')
 
 
 def say(message: str) -> None:
@@ -253,7 +263,11 @@ class ImageIterator(Iterator):
 
     def _raw_images(self, steps: tf.data.Dataset, maker: BatchMaker) -> tf.data.Dataset:
         """Steps to (images as they were loaded, draws, indices)."""
-        plan = _Plan(self._order, len(self), self.batch_size, maker)
+
+        def epoch_of(epoch: int) -> tuple[np.ndarray, np.ndarray]:
+            return self._order(epoch), maker.draws(epoch, np.arange(self.n))
+
+        plan = StepPlan(_ENDLESS_EPOCHS, len(self), self.batch_size, epoch_of, (maker.draws_spec,))
         return steps.map(plan.batch).map(
             lambda indices, draws: (maker.load(indices), draws, indices),
             num_parallel_calls=stage_parallelism(self._flow.parallel_images > 1),
@@ -309,30 +323,3 @@ class ImageIterator(Iterator):
     def _failures_named(self, indices: np.ndarray) -> IteratorType[None]:
         """Lets an error of reading say which file it was."""
         yield
-
-
-class _Plan:
-    """Which samples and draws each step sees; the last epoch's order is kept."""
-
-    def __init__(self, order: Callable[[int], np.ndarray], steps: int, batch_size: int, maker: BatchMaker) -> None:
-        self._order = order
-        self._steps = steps
-        self._batch_size = batch_size
-        self._maker = maker
-        self._lock = threading.Lock()
-        self._current: tuple[int, np.ndarray] | None = None
-
-    def batch(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The step's indices int64 (N,) and what the maker needs beside them."""
-        spec = self._maker.draws_spec
-        indices, draws = tf.numpy_function(self._batch, [step], [tf.int64, spec.dtype])
-        return tf.ensure_shape(indices, (None,)), tf.ensure_shape(draws, spec.shape)
-
-    def _batch(self, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        epoch, position = divmod(int(step), self._steps)
-        with self._lock:
-            if self._current is None or self._current[0] != epoch:
-                self._current = epoch, np.asarray(self._order(epoch + 1), np.int64)
-            order = self._current[1]
-        indices = order[position * self._batch_size : (position + 1) * self._batch_size]
-        return indices, self._maker.draws(epoch + 1, indices)

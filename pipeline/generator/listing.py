@@ -18,11 +18,11 @@ from scipy.special import chdtrc
 
 from pipeline.errors import InputError
 from pipeline.randomness import Stream, random_words
+from pipeline.samples import IMAGE_SUFFIXES
 
-__all__ = ["Listing", "ListingError", "MissingFolderError", "list_dataframe", "list_directory"]
+__all__ = ["Listing", "ListingError", "MissingFolderError", "class_numbers", "list_dataframe", "list_directory"]
 
 _KERAS_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
-_SUFFIXES = (*_KERAS_SUFFIXES, ".gif", ".webp", ".jfif")
 _NAMED_AT_MOST = 5
 _PLAIN_MODES = ("input", "multi_output", "raw", None)
 _NUMBERS = (int, np.integer, np.bool_)
@@ -95,7 +95,7 @@ def list_directory(
     top = os.fspath(directory)
     notes: list[str] = []
     names = list(classes) if classes else _class_folders(top)
-    suffixes = _KERAS_SUFFIXES if keras_exact else _SUFFIXES
+    suffixes = _KERAS_SUFFIXES if keras_exact else IMAGE_SUFFIXES
     files = {name: _files_of_class(top, name, suffixes, follow_links, must_exist=not keras_exact) for name in names}
     if not classes and not keras_exact:
         names = _usual_classes(top, names, files, notes)
@@ -176,7 +176,7 @@ def list_dataframe(
     paths = [os.path.join(top, name) for name in dataframe[x_col]]
     rows = np.arange(len(dataframe))
     if validate_filenames:
-        rows = _valid_rows(paths, x_col, _KERAS_SUFFIXES if keras_exact else _SUFFIXES)
+        rows = _valid_rows(paths, x_col, _KERAS_SUFFIXES if keras_exact else IMAGE_SUFFIXES)
         if not len(rows) and not keras_exact:
             raise ListingError(_nothing_in_table(paths, x_col, top))
     index_of = None
@@ -197,7 +197,7 @@ def list_dataframe(
         filenames=[names[row] for row in rows],
         filepaths=[paths[row] for row in rows],
         message=f"Found {len(rows)} {checked} image filenames{belonging}.",
-        classes=None if index_of is None else [_numbers(labels[row], index_of) for row in rows],
+        classes=None if index_of is None else [class_numbers(labels[row], index_of) for row in rows],
         class_indices=index_of,
         targets=_targets(dataframe, y_col, class_mode, rows),
         sample_weight=dataframe[weight_col].to_numpy()[rows] if weight_col else None,
@@ -367,7 +367,8 @@ def _with_classes(
     return rows, labels, {name: number for number, name in enumerate(names)}
 
 
-def _numbers(label: Any, index_of: dict[str, int]) -> Any:
+def class_numbers(label: Any, index_of: dict[str, int]) -> Any:
+    """The number of a label, or the numbers of a list of them."""
     return [index_of[part] for part in label] if isinstance(label, list | tuple) else index_of[label]
 
 

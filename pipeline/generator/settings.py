@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-__all__ = ["GeneratorSettings", "make_settings"]
+__all__ = ["KNOWN_CHANNELS", "GeneratorSettings", "make_settings"]
+
+# grey, RGB, RGBA
+KNOWN_CHANNELS = (1, 3, 4)
 
 Shift = float | int | tuple[float, ...]
 

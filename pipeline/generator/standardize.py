@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.generator.settings import GeneratorSettings
+from pipeline.generator.settings import KNOWN_CHANNELS, GeneratorSettings
 from pipeline.generator.transforms import apply_transform, draw_transform
 
 __all__ = ["EPSILON", "Statistics", "fit_statistics", "standardize", "warn_of_missing"]
 
 # what Keras adds to every deviation before it divides
 EPSILON = 1e-6
-_KNOWN_CHANNELS = (1, 3, 4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +90,7 @@ def fit_statistics(
     if x.ndim != 4:
         raise ValueError(f"Input to `.fit()` should have rank 4. Got array with shape: {x.shape}")
     channels = x.shape[settings.channel_axis]
-    if channels not in _KNOWN_CHANNELS:
+    if channels not in KNOWN_CHANNELS:
         warnings.warn(
             "Expected input to be images (as Numpy array) following the data format convention "
             f'"{settings.data_format}" (channels on axis {settings.channel_axis}), i.e. expected either 1, 3 or 4 '

@@ -199,15 +199,18 @@ def shift_channels(image: np.ndarray, intensity: float) -> np.ndarray:
     return np.clip(image + intensity, image.min(), image.max()).astype(image.dtype, copy=False)
 
 
-def usual_range(image: np.ndarray) -> Range:
-    """The range that an image's levels are taken to have, by its dtype and its levels.
+def usual_range(images: np.ndarray) -> Range:
+    """The range that levels are taken to have, by their dtype and values.
+
+    Args:
+        images: one or several, any shape.
 
     Returns:
-        (0, 1) or (-1, 1) for a float image that lies within it, otherwise (0, 255).
+        (0, 1) or (-1, 1) for floats that all lie within it, otherwise (0, 255).
     """
-    if not np.issubdtype(image.dtype, np.floating) or image.size == 0:
+    if not np.issubdtype(images.dtype, np.floating) or images.size == 0:
         return 0.0, 255.0
-    low, high = image.min(), image.max()
+    low, high = images.min(), images.max()
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     return (-1.0, 1.0) if low >= -1 and high <= 1 else (0.0, 255.0)
