@@ -308,9 +308,11 @@ def _resize_nearest(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
         positions = tf.concat([first, positions[:, 1:]], axis=1)
     # one table for both axes, and no floor (the sums are positive): every op here is paid once an image
     source = tf.cast(tf.cumsum(positions, axis=1), tf.int32)
-    # rows first: they are copied whole, so the costly pixel by pixel gather runs over the fewest of them
-    rows = tf.gather(image, source[0, : config.height])
-    return tf.gather(rows, source[1, : config.width], axis=1)
+    rows, columns = source[0, : config.height, tf.newaxis], source[1, tf.newaxis, : config.width]
+    # pixel by pixel from the flat image: gathering rows and then columns takes about twice as long
+    places = tf.reshape(rows * size[1] + columns, [-1, 1])
+    pixels = tf.gather_nd(tf.reshape(image, [-1, config.channels]), places)
+    return tf.reshape(pixels, (config.height, config.width, config.channels))
 
 
 def _crop(size: Any, config: DecodeConfig) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """The warp: one resampling pass over a batch, bilinear or nearest, written so that XLA fuses it into one loop.
 
-Gathering whole pixels of the uint8 batch by (row, column) is as fast as any form found on TensorFlow 2.21 and the
-fastest on 2.15: XLA folds it into the loop over the output, which it does not for repacked copies
+XLA folds a gather of whole pixels of the uint8 batch into the loop over the output, which it does not for repacked
+copies. What is left is mostly index arithmetic, so the form that needs the least of it is used
 (benchmarks/warp_variants.py compares them).
 """
 
@@ -58,8 +58,14 @@ def resample_bilinear(images: tf.Tensor, draws: tf.Tensor, *, fill_mode: str, cv
     x, right, weight_x = _taps(fill(column, width), width)
     y, down, weight_y = _taps(fill(row, height), height)
 
-    top_left, top_right = _pixels(images, y, x), _pixels(images, y, x + right)
-    bottom_left, bottom_right = _pixels(images, y + down, x), _pixels(images, y + down, x + right)
+    flat = tf.reshape(images, [-1, height * width, images.shape[3]])
+    start = y * width + x
+
+    def tap(offset: int) -> tf.Tensor:
+        return tf.cast(tf.gather(flat, start + offset, batch_dims=1), tf.float32)
+
+    top_left, top_right = tap(0), tap(right)
+    bottom_left, bottom_right = tap(down * width), tap(down * width + right)
     top = top_left + (top_right - top_left) * weight_x
     bottom = bottom_left + (bottom_right - bottom_left) * weight_x
     values = top + (bottom - top) * weight_y
@@ -105,7 +111,13 @@ def _positions(draws: tf.Tensor, height: int, width: int) -> tuple[tf.Tensor, tf
 
 def _taps(position: tf.Tensor, size: int) -> tuple[tf.Tensor, int, tf.Tensor]:
     """The first tap's index, the step to the second and the second's weight, along one axis."""
-    clamped = tf.clip_by_value(position, 0.0, size - 1.0)
-    # starting at size - 2 at most lets the last pixel be the second tap with weight 1
-    first = tf.minimum(tf.cast(clamped, tf.int32), max(size - 2, 0))
-    return first, min(1, size - 1), (clamped - tf.cast(first, tf.float32))[..., tf.newaxis]
+    # Starting at size - 2 at most lets the last pixel be the second tap with weight 1, which the clamp of the weight
+    # also gives to all that lies beyond it.
+    below = tf.clip_by_value(position - 0.5, 0.0, max(size - 2.0, 0.0))
+    # Rounding it is flooring the position, but for whole ones, where either neighbour has the right tap. Adding 2**23
+    # rounds a float32 and leaves the integer in its low bits: an integer cast would be guarded against overflow and
+    # NaN in every pixel, and of the masked bits the compiler sees that they are not negative.
+    low_bits = (1 << (size - 1).bit_length()) - 1
+    first = tf.bitwise.bitwise_and(tf.bitcast(below + 2.0**23, tf.int32), low_bits)
+    weight = tf.clip_by_value(position - tf.cast(first, tf.float32), 0.0, 1.0)
+    return first, min(1, size - 1), weight[..., tf.newaxis]
