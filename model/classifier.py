@@ -124,16 +124,17 @@ def _small_cnn_features(images: tf.Tensor, seeds: Iterator[int]) -> tf.Tensor:
     """
     layers = tf.keras.layers
     features = layers.GroupNormalization(groups=1, center=False, scale=False)(images)
-    for filters, side, strides, pooled in ((16, 5, 2, True), (32, 3, 1, True), (64, 3, 1, True), (96, 3, 1, False)):
+    for filters, side, strides, pooled in ((16, 7, 4, False), (32, 3, 1, True), (64, 3, 1, True), (96, 3, 1, False)):
         initializer = tf.keras.initializers.GlorotUniform(seed=next(seeds))
         features = layers.Conv2D(
             filters, side, strides=strides, padding="same", use_bias=False, kernel_initializer=initializer
         )(features)
+        if pooled:
+            # before the normalisation, which costs as much as the convolution and has a quarter left to do
+            features = layers.MaxPooling2D(2, 2, padding="same")(features)
         # the default momentum of 0.99 needs hundreds of steps to settle; a small data set has tens an epoch
         features = layers.BatchNormalization(momentum=0.8)(features)
         features = layers.ReLU()(features)
-        if pooled:
-            features = layers.MaxPooling2D(2, 2, padding="same")(features)
     return layers.BatchNormalization(momentum=0.8)(layers.GlobalMaxPooling2D()(features))
 
 
