@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,20 @@ from telemetry import (
 
 if TYPE_CHECKING:
     from model import TrainConfig
-    from pipeline import AugmentRanges
+    from pipeline import AugmentRanges, CacheFolder
 
 _UNIT_BYTES = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _AUTO = "auto"
 # flags that only the tf.data pipeline can follow; --cache off and --no-cache say what Keras's generator does anyway
-_TFDATA_ONLY = ("--decode", "--prefetch", "--no-prefetch", "--parallel", "--resampler")
+_TFDATA_ONLY = (
+    "--decode",
+    "--prefetch",
+    "--no-prefetch",
+    "--parallel",
+    "--resampler",
+    "--cache-budget",
+    "--cache-dir",
+)
 
 
 class SizeType(click.ParamType):
@@ -100,8 +109,21 @@ class CountType(click.ParamType):
         return int(value)
 
 
+class BytesType(click.ParamType):
+    """An amount of memory or disk: bytes, perhaps with a unit."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Returns bytes."""
+        if not isinstance(value, str):
+            return value
+        size = _bytes(value)
+        return self.fail(f"{value!r} is not a size; give one such as 4GiB", param, ctx) if size is None else size
+
+
 class MemoryType(click.ParamType):
-    """An amount of memory: bytes with a unit, or a share between 0 and 1."""
+    """An amount of memory: bytes, perhaps with a unit, or a share between 0 and 1."""
 
     name = "SIZE|SHARE"
 
@@ -109,15 +131,18 @@ class MemoryType(click.ParamType):
         """Returns bytes as an int, or a share as a float."""
         if not isinstance(value, str):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", value.strip().lower())
-        number = float(found[1]) if found else 0.0
-        if found and found[2] and number > 0:
-            return int(number * _UNIT_BYTES[found[2].upper()])
-        if found and not found[2] and 0 < number <= 1:
-            return number
-        if found and not found[2] and number.is_integer() and number > 1:
-            return int(number)
-        return self.fail(f"{value!r} is neither a size such as 4GiB nor a share such as 0.5", param, ctx)
+        if re.fullmatch(r"0?\.\d+|1(\.0*)?", value.strip()) and float(value) > 0:
+            return float(value)
+        size = _bytes(value)
+        message = f"{value!r} is neither a size such as 4GiB nor a share such as 0.5"
+        return self.fail(message, param, ctx) if size is None else size
+
+
+def _bytes(text: str) -> int | None:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", text.strip().lower())
+    if not found or float(found[1]) == 0 or not (found[2] or float(found[1]).is_integer()):
+        return None
+    return int(float(found[1]) * _UNIT_BYTES[found[2].upper()]) if found[2] else int(float(found[1]))
 
 
 @contextmanager
@@ -274,13 +299,21 @@ _TRAIN_OPTIONS = (
     ),
     click.option(
         "--cache",
-        type=click.Choice(["off", "ram"]),
+        type=click.Choice(["off", "encoded", "ram", "disk"]),
         default="ram",
         show_default=True,
-        help="ram: keep decoded pixels in memory from epoch 1 on, as far as they fit. off: decode anew in every epoch, "
-        "as --input idg always does.",
+        help="What to keep of the images from epoch 1 on, as far as it fits. encoded: the files' bytes in memory. ram, "
+        "disk: decoded pixels, in memory or in a folder that the next run finds again. off: read and decode anew in "
+        "every epoch, as --input idg always does.",
     ),
     click.option("--no-cache", is_flag=True, help="Short for --cache off."),
+    click.option(
+        "--cache-budget",
+        type=BytesType(),
+        help="The most that the cache may take, such as 4GiB.  [default: 60 % of the usable memory, 90 % of the free "
+        "disk]",
+    ),
+    click.option("--cache-dir", metavar="DIR", help="Folder of --cache disk.  [default: the user's cache folder]"),
     click.option(
         "--batch-size", type=click.IntRange(min=1), metavar="N", default=32, show_default=True, help="Images a step."
     ),
@@ -517,6 +550,11 @@ def _refuse_crossed_flags(given: list[str], flags: dict[str, Any]) -> None:
     idle = [flag for flag in given if flag in _TFDATA_ONLY or (flag == "--cache" and flags["cache"] != "off")]
     if flags["input"] == "idg" and idle:
         raise click.UsageError(f"{', '.join(idle)}: does nothing for Keras's generator; leave out with --input idg")
+    mode = "off" if flags["no_cache"] else flags["cache"]
+    if "--cache-budget" in given and mode == "off":
+        raise click.UsageError("--cache-budget: there is no cache to limit; leave it out with --cache off")
+    if "--cache-dir" in given and mode != "disk":
+        raise click.UsageError(f"--cache-dir: --cache {mode} keeps nothing on disk; leave it out, or pass --cache disk")
 
 
 def _train_config(flags: dict[str, Any]) -> TrainConfig:
@@ -552,7 +590,11 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
                 preprocess=model.preprocessing_of(flags["backbone"]),
             ),
             weights=_weights(flags["weights"], is_small),
-            cache="off" if flags["no_cache"] or flags["input"] == "idg" else flags["cache"],
+            cache=pipeline.CacheConfig(
+                mode="off" if flags["no_cache"] or flags["input"] == "idg" else flags["cache"],
+                budget_bytes=flags["cache_budget"],
+                directory=paths("cache_dir")["cache_dir"],
+            ),
             gpu_memory=_gpu_memory(flags),
             **chosen("backbone", "learning_rate", "input", "epochs", "monitor", "evict_page_cache"),
         )
@@ -685,6 +727,67 @@ def compare(runs: tuple[str, ...], page: str) -> None:
         write_text(Path(page).absolute(), render_comparison(comparison))
     click.echo(format_comparison(comparison))
     click.echo(f"\n{_shown(Path(page))}")
+
+
+@main.group()
+def cache() -> None:
+    """Look at and remove what --cache disk keeps."""
+
+
+_cache_directory = click.option(
+    "--cache-dir", metavar="DIR", help="Folder of --cache disk.  [default: the user's cache folder]"
+)
+
+
+@cache.command("ls")
+@_cache_directory
+def list_caches(cache_dir: str | None) -> None:
+    """List the caches, the last used first."""
+    directory, found = _caches(cache_dir)
+    for each in found:
+        about = each.about
+        size = f"{about.get('height')}x{about.get('width')} {about.get('interpolation')} {about.get('method')}"
+        used = datetime.fromtimestamp(each.used).isoformat(" ", "minutes")
+        images = f"{each.complete} of {about.get('samples')} images"
+        click.echo(f"{each.path.name[:12]}  {_size(each.bytes):>9}  {images}  {size}  used {used}  {_data_of(each)}")
+    total = _size(sum(each.bytes for each in found))
+    click.echo(f"{len(found)} caches, {total}, in {directory}" if found else f"no caches in {directory}")
+
+
+@cache.command("clear")
+@click.argument("keys", metavar="[KEY...]", nargs=-1)
+@_cache_directory
+def clear_caches(keys: tuple[str, ...], cache_dir: str | None) -> None:
+    """Remove the caches, or only those whose names begin with a KEY of `cache ls`."""
+    import pipeline
+
+    directory, found = _caches(cache_dir)
+    unknown = [key for key in keys if not any(each.path.name.startswith(key) for each in found)]
+    if unknown:
+        raise click.UsageError(f"no cache in {directory} begins with {unknown[0]!r}; `cache ls` lists them")
+    chosen = [each for each in found if not keys or each.path.name.startswith(keys)]
+    try:
+        freed = pipeline.clear_cache(chosen)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: cannot be removed ({error.strerror})") from error
+    click.echo(f"removed {len(chosen)} caches, {_size(freed)}, from {directory}")
+
+
+def _caches(cache_dir: str | None) -> tuple[Path, list[CacheFolder]]:
+    with _start_up_messages_held():
+        import pipeline
+    directory = Path(cache_dir) if cache_dir else pipeline.default_cache_directory()
+    return directory, pipeline.list_caches(directory)
+
+
+def _data_of(found: CacheFolder) -> str:
+    folder = str(found.about.get("data"))
+    # it may hold what a terminal would obey
+    return folder if folder.isprintable() else repr(folder)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"
 
 
 def _shown(path: Path) -> str:

@@ -30,14 +30,14 @@ import tensorflow as tf
 from run_facts import run_facts
 
 from pipeline import (
+    CacheConfig,
     ChannelAffine,
     DecodeConfig,
     Feed,
     FeedConfig,
-    PixelCache,
     Samples,
     keras_flow,
-    plan_pixel_cache,
+    open_cache,
     samples_from_folder,
 )
 from telemetry import evict_files
@@ -66,12 +66,11 @@ def images_per_second(dataset: tf.data.Dataset) -> float:
 
 def pipeline_round(samples: Samples, config: FeedConfig) -> dict[str, float]:
     """Images per second of one epoch in each state."""
-    row_shape = (config.decode.height, config.decode.width, 3)
     figures = {}
     evict_files(samples.paths)
     figures["cold"] = images_per_second(Feed(samples, config).training(range(1, 2)))
     figures["warm"] = images_per_second(Feed(samples, config).training(range(1, 2)))
-    feed = Feed(samples, config, PixelCache(plan_pixel_cache(len(samples), row_shape, 2**40)))
+    feed = Feed(samples, config, open_cache(CacheConfig(mode="ram"), samples.paths, config.decode))
     ends = [
         time.perf_counter()
         for step, _ in enumerate(feed.training(range(1, 4)), start=1)

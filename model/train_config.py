@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from model.classifier import ClassifierConfig
 from model.gpu_memory import GpuMemoryConfig
-from pipeline import AugmentRanges, ChannelAffine, DataConfig, DecodeConfig, FeedConfig
+from pipeline import AugmentRanges, CacheConfig, ChannelAffine, DataConfig, DecodeConfig, FeedConfig
 
 __all__ = ["TrainConfig"]
 
@@ -23,7 +23,7 @@ class TrainConfig:
         weights: `none`, `imagenet` or a file.
         learning_rate: of Adam.
         input: `tfdata` for this pipeline, `idg` for Keras's own generator with the same recipe.
-        cache: `off` decodes every image in every epoch, `ram` keeps decoded pixels in memory.
+        cache: what is kept of the images from epoch 1 on.
         epochs: how many in all.
         monitor: the value by which the best model is chosen.
         gpu_memory: limits on what TensorFlow reserves.
@@ -36,7 +36,7 @@ class TrainConfig:
     weights: str = "none"
     learning_rate: float = 1e-3
     input: Literal["tfdata", "idg"] = "tfdata"
-    cache: Literal["off", "ram"] = "ram"
+    cache: CacheConfig = field(default_factory=CacheConfig)
     epochs: int = 3
     monitor: str = "val_accuracy"
     gpu_memory: GpuMemoryConfig = field(default_factory=GpuMemoryConfig)
@@ -87,6 +87,7 @@ class TrainConfig:
         return cls(
             data=DataConfig(**document.pop("data")),
             feed=feed_config,
+            cache=CacheConfig(**document.pop("cache")),
             gpu_memory=GpuMemoryConfig(**document.pop("gpu_memory")),
             **document,
         )

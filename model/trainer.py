@@ -25,15 +25,14 @@ from model.weights import require_file
 from pipeline import (
     Data,
     Feed,
-    PixelCache,
+    SampleCache,
     Samples,
     augment_function,
     data_fingerprint,
     data_place,
     keras_flow,
     load_data,
-    plan_pixel_cache,
-    ram_budget_bytes,
+    open_cache,
     write_bad_files,
 )
 from telemetry import (
@@ -54,7 +53,6 @@ __all__ = ["TrainResult", "resume", "resumed_config", "train"]
 
 Report = Callable[[str], None]
 _CHECK_WORKERS = 4
-_MIB = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,11 +210,11 @@ class _Job:
             training = keras_flow(data.train, config.feed, training=True)
             validating = keras_flow(validation, config.feed, training=False) if validation else None
         else:
-            caches = self._caches([data.train, *([validation] if validation else [])])
+            caches = self._caches(data)
             # of a length that Keras is not told: Keras 3 would open it anew after its last batch, and read ahead in it
             # while the last validation runs
-            training = Feed(data.train, config.feed, caches[0]).training(epochs).take_while(lambda *batch: True)
-            validating = Feed(validation, config.feed, caches[1]).evaluation() if validation else None
+            training = Feed(data.train, config.feed, caches["train"]).training(epochs).take_while(lambda *batch: True)
+            validating = Feed(validation, config.feed, caches["validation"]).evaluation() if validation else None
         return {
             "x": training,
             # Keras's generator keeps Keras's default, which shuffles its batches; our order is settled already
@@ -226,19 +224,22 @@ class _Job:
             "validation_steps": _steps(validation, config) if validation else None,
         }
 
-    def _caches(self, parts: list[Samples]) -> list[PixelCache | None]:
-        """A cache of its own for each part, the training images first where memory is short."""
-        if self._config.cache == "off":
-            return [None] * len(parts)
-        row_shape = (self._config.feed.decode.height, self._config.feed.decode.width, 3)
-        budget = ram_budget_bytes()
-        caches = []
-        for part, phase in zip(parts, ("train", "validation"), strict=False):
-            plan = plan_pixel_cache(len(part), row_shape, budget)
-            budget -= plan.kept_bytes
-            size = f"{plan.kept_bytes / _MIB:.0f} MiB"
-            self._report(f"cache ram: pixels of {plan.kept} of {len(part)} {phase} images, {size}, filled in epoch 1")
-            caches.append(PixelCache(plan, seed=self._config.feed.seed))
+    def _caches(self, data: Data) -> dict[str, SampleCache | None]:
+        """A cache of its own for each part, the training images first where there is little room."""
+        config, spent, caches = self._config, 0, {}
+        for name, part in (("train", data.train), ("validation", data.validation)):
+            if part is None:
+                continue
+            cache = open_cache(
+                config.cache,
+                part.paths,
+                config.feed.decode,
+                spent_bytes=spent,
+                name=f"{name} images",
+                report=self._report,
+            )
+            spent += cache.plan.kept_bytes if cache else 0
+            caches[name] = cache
         return caches
 
     def _evict(self, data: Data) -> None:

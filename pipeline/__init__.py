@@ -13,11 +13,23 @@ from pipeline.augment import (
     draw_rows,
     preprocess_function,
 )
+from pipeline.cache import (
+    CACHE_MODES,
+    CacheConfig,
+    CacheFolder,
+    CachePlan,
+    SampleCache,
+    clear_cache,
+    default_cache_directory,
+    list_caches,
+    open_cache,
+    plan_cache,
+)
 from pipeline.data import VERIFY_LIMIT, Data, DataConfig, data_place, load_data
 from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image
 from pipeline.demo import demonstration_set
 from pipeline.errors import BadFile, BadFilesError, DataError, InputError, MissingPackageError
-from pipeline.feed import CACHE_MODES, Feed, FeedConfig
+from pipeline.feed import Feed, FeedConfig
 from pipeline.generator import (
     ImageDataGenerator,
     apply_affine_transform,
@@ -37,7 +49,6 @@ from pipeline.generator import (
 )
 from pipeline.keras_baseline import keras_flow
 from pipeline.loading import AUTOMATIC_PREFETCH_BATCHES, automatic_parallel_images
-from pipeline.pixels import CachePlan, PixelCache, plan_pixel_cache, ram_budget_bytes
 from pipeline.randomness import epoch_order
 from pipeline.samples import (
     Samples,
@@ -62,6 +73,8 @@ __all__ = [
     "AugmentRanges",
     "BadFile",
     "BadFilesError",
+    "CacheConfig",
+    "CacheFolder",
     "CachePlan",
     "ChannelAffine",
     "Data",
@@ -73,7 +86,7 @@ __all__ = [
     "ImageDataGenerator",
     "InputError",
     "MissingPackageError",
-    "PixelCache",
+    "SampleCache",
     "Samples",
     "align_classes",
     "apply_affine_transform",
@@ -84,9 +97,11 @@ __all__ = [
     "automatic_parallel_images",
     "channel_affine_of",
     "check_bad_files",
+    "clear_cache",
     "data_fingerprint",
     "data_place",
     "decode_image",
+    "default_cache_directory",
     "demonstration_set",
     "draw_parameters",
     "draw_rows",
@@ -94,11 +109,12 @@ __all__ = [
     "epoch_order",
     "img_to_array",
     "keras_flow",
+    "list_caches",
     "load_data",
     "load_img",
-    "plan_pixel_cache",
+    "open_cache",
+    "plan_cache",
     "preprocess_function",
-    "ram_budget_bytes",
     "random_brightness",
     "random_channel_shift",
     "random_rotation",

@@ -28,16 +28,14 @@ from pipeline.augment import (
     draw_rows,
     preprocess_function,
 )
+from pipeline.cache import SampleCache
 from pipeline.decode import DecodeConfig
 from pipeline.loading import FileImages, at_full_batch, finished, stage_parallelism
-from pipeline.pixels import PixelCache
 from pipeline.randomness import epoch_order
 from pipeline.samples import Samples
 from pipeline.steps import StepPlan
 
-__all__ = ["CACHE_MODES", "Feed", "FeedConfig"]
-
-CACHE_MODES = ("off", "ram")
+__all__ = ["Feed", "FeedConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +85,10 @@ class Feed:
     Args:
         samples: what to read.
         config: how.
-        cache: keeps decoded pixels from the first visit on; None decodes anew each time.
+        cache: keeps files or decoded pixels from the first visit on, see `open_cache`; None keeps nothing.
     """
 
-    def __init__(self, samples: Samples, config: FeedConfig, cache: PixelCache | None = None) -> None:
+    def __init__(self, samples: Samples, config: FeedConfig, cache: SampleCache | None = None) -> None:
         keep_freed_memory()
         self.samples = samples
         self.config = config

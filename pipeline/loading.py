@@ -1,4 +1,4 @@
-"""Batches of pixels by sample index, from files through the pixel cache or from an array."""
+"""Batches of pixels by sample index, from files through the cache or from an array."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from pipeline.cache import SampleCache
 from pipeline.decode import DecodeConfig, decode_image, decode_whole_in_python
 from pipeline.iterator_exit import release_iterators_at_exit
-from pipeline.pixels import PixelCache
 
 __all__ = [
     "AUTOMATIC_PREFETCH_BATCHES",
@@ -37,11 +37,11 @@ class FileImages:
         paths: one file a sample.
         decode: size, filter, colours.
         parallel_images: images of a batch that are read and decoded at once.
-        cache: keeps decoded pixels from the first visit on; None decodes anew each time.
+        cache: keeps files or decoded pixels from the first visit on; None reads and decodes anew each time.
     """
 
     def __init__(
-        self, paths: Sequence[str], decode: DecodeConfig, *, parallel_images: int, cache: PixelCache | None
+        self, paths: Sequence[str], decode: DecodeConfig, *, parallel_images: int, cache: SampleCache | None
     ) -> None:
         self.shape = (decode.height, decode.width, decode.channels)
         self._paths = tf.constant([os.fsencode(path) for path in paths], tf.string)  # names need not be text
@@ -49,31 +49,41 @@ class FileImages:
         self._decode = decode
         self._parallel_images = parallel_images
         self._cache = cache
+        self._image = tf.TensorSpec(self.shape, tf.uint8)
 
     def load(self, indices: tf.Tensor) -> tf.Tensor:
         """The pixels of the samples, in a graph or eagerly: int64 (N,) to uint8 (N, H, W, C)."""
         if self._cache is None:
-            return self._decode_all(indices)
-        missing = tf.ensure_shape(tf.numpy_function(self._cache.missing, [indices], tf.int64), [None])
-        decoded = self._decode_all(tf.gather(indices, missing))
-        images = tf.numpy_function(self._cache.merge, [indices, missing, decoded], tf.uint8)
-        return tf.ensure_shape(images, (None, *self.shape))
+            return self._read_and_decode(indices)
+        if self._cache.holds_files:
+            contents = self._from_cache(self._cache, indices, self._read, tf.TensorSpec((), tf.string))
+            return self._each(lambda content: decode_image(content, self._decode), contents, self._image)
+        return self._from_cache(self._cache, indices, self._read_and_decode, self._image)
 
     def load_in_python(self, indices: np.ndarray) -> np.ndarray:
         """The same by Pillow alone, for processes in which TensorFlow must not run."""
         paths = [self._paths_in_python[index] for index in indices]
         return np.stack([decode_whole_in_python(Path(path).read_bytes(), self._decode) for path in paths])
 
-    def _decode_all(self, indices: tf.Tensor) -> tf.Tensor:
+    def _from_cache(
+        self, cache: SampleCache, indices: tf.Tensor, make: Callable[[tf.Tensor], tf.Tensor], one: tf.TensorSpec
+    ) -> tf.Tensor:
+        missing = tf.ensure_shape(tf.numpy_function(cache.missing, [indices], tf.int64), [None])
+        made = make(tf.gather(indices, missing))
+        merged = tf.numpy_function(cache.merge, [indices, missing, made], one.dtype)
+        return tf.ensure_shape(merged, (None, *one.shape))
+
+    def _read(self, indices: tf.Tensor) -> tf.Tensor:
+        return self._each(lambda index: tf.io.read_file(self._paths[index]), indices, tf.TensorSpec((), tf.string))
+
+    def _read_and_decode(self, indices: tf.Tensor) -> tf.Tensor:
         def read_and_decode(index: tf.Tensor) -> tf.Tensor:
             return decode_image(tf.io.read_file(self._paths[index]), self._decode)
 
-        return tf.map_fn(
-            read_and_decode,
-            indices,
-            fn_output_signature=tf.TensorSpec(self.shape, tf.uint8),
-            parallel_iterations=self._parallel_images,
-        )
+        return self._each(read_and_decode, indices, self._image)
+
+    def _each(self, function: Callable[[tf.Tensor], tf.Tensor], values: tf.Tensor, one: tf.TensorSpec) -> tf.Tensor:
+        return tf.map_fn(function, values, fn_output_signature=one, parallel_iterations=self._parallel_images)
 
 
 class ArrayImages:

@@ -91,7 +91,9 @@ def test_the_defaults_of_the_flags_are_those_of_the_packages():
 
 def test_every_flag_stands_with_its_default_in_the_readme():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, command in cli.main.commands.items():
+    commands = dict(cli.main.commands)
+    commands |= {f"cache {name}": command for name, command in commands.pop("cache").commands.items()}
+    for name, command in commands.items():
         for param in command.params:
             if isinstance(param, click.Option):
                 assert f"`{param.opts[0]}" in readme, f"{name} {param.opts[0]} is not in the README"

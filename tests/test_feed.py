@@ -11,14 +11,14 @@ from PIL import Image
 
 from pipeline import (
     AugmentRanges,
+    CacheConfig,
     ChannelAffine,
     DecodeConfig,
     Feed,
     FeedConfig,
-    PixelCache,
     augment_function,
     epoch_order,
-    plan_pixel_cache,
+    open_cache,
     samples_from_folder,
 )
 
@@ -33,8 +33,8 @@ def samples(photo_folder):
 
 
 def cache_for(samples, kept=None):
-    row = SIZE * SIZE * 3
-    return PixelCache(plan_pixel_cache(len(samples), (SIZE, SIZE, 3), (len(samples) if kept is None else kept) * row))
+    budget = None if kept is None else kept * SIZE * SIZE * 3
+    return open_cache(CacheConfig(mode="ram", budget_bytes=budget), samples.paths, CONFIG.decode)
 
 
 def batches(feed, epochs):
@@ -175,13 +175,6 @@ def test_without_prefetch_the_finished_batch_waits_for_nobody(photo_folder, tmp_
 def test_impossible_settings_are_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
         replace(CONFIG, **change)
-
-
-def test_a_cache_plan_keeps_what_the_budget_holds():
-    assert plan_pixel_cache(100, (10, 10, 3), 300 * 100).kept == 100
-    part = plan_pixel_cache(100, (10, 10, 3), 300 * 40 + 299)
-    assert (part.kept, part.kept_bytes) == (40, 12_000)
-    assert plan_pixel_cache(100, (10, 10, 3), -5).kept == 0
 
 
 def test_ranges_of_the_default_feed_are_the_recipes():

@@ -438,7 +438,7 @@ def test_the_iterator_class_takes_kerass_arguments():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"cache": "disc"}, "cache='disc': choose one of 'off', 'ram'"),
+        ({"cache": "disc"}, "cache='disc': choose one of 'off', 'encoded', 'ram', 'disk'"),
         ({"prefetch": -1}, "prefetch=-1: give 'auto' or a whole number of 0 or more"),
         ({"parallel": 0, "decode": "quick"}, "decode='quick'.*parallel=0"),
     ],

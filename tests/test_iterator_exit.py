@@ -15,9 +15,9 @@ for _ in range(4):
     next(flow)
 """
 FEED = """
-from pipeline import DecodeConfig, Feed, FeedConfig, PixelCache, plan_pixel_cache, samples_from_folder
+from pipeline import CacheConfig, DecodeConfig, Feed, FeedConfig, open_cache, samples_from_folder
 samples = samples_from_folder({photos!r})
-cache = PixelCache(plan_pixel_cache(len(samples), (160, 160, 3), 2**30))
+cache = open_cache(CacheConfig(mode="ram"), samples.paths, DecodeConfig(height=160, width=160))
 feed = Feed(samples, FeedConfig(decode=DecodeConfig(height=160, width=160), batch_size=2), cache)
 batches = iter(feed.training(range(1, 99)))
 next(batches)

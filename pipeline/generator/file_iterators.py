@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
+from pipeline.cache import CacheConfig, SampleCache, open_cache
 from pipeline.decode import CHANNELS, DecodeConfig, is_sixteen_bit
 from pipeline.generator.batches import Unchanged
 from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator, check_subset, say
 from pipeline.generator.labels import batch_labels
 from pipeline.generator.listing import Listing, class_numbers, list_dataframe, list_directory
 from pipeline.loading import FileImages, KerasImages
-from pipeline.pixels import PixelCache, plan_pixel_cache, ram_budget_bytes
 from pipeline.samples import Samples
 from pipeline.verify import check_bad_files, verify_samples
 
@@ -306,18 +306,16 @@ def _images(
                 stacklevel=5,
             )
         return KerasImages(paths, decode)
-    cache = _cache(flow, len(paths), (decode.height, decode.width, decode.channels))
+    cache = _cache(flow, paths, decode)
     return FileImages(paths, decode, parallel_images=flow.parallel_images, cache=cache)
 
 
-def _cache(flow: FlowConfig, count: int, row_shape: tuple[int, int, int]) -> PixelCache | None:
-    if flow.cache == "off" or count == 0:
-        return None
-    plan = plan_pixel_cache(count, row_shape, ram_budget_bytes())
-    if plan.kept < count:
+def _cache(flow: FlowConfig, paths: list[str], decode: DecodeConfig) -> SampleCache | None:
+    cache = open_cache(CacheConfig(mode=flow.cache), paths, decode)
+    if cache is not None and cache.plan.kept < len(paths):
         warnings.warn(
-            f'cache="ram": the pixels of {plan.kept} of {count} images fit into the memory at hand; the rest is '
+            f"cache={flow.cache!r}: {cache.plan.kept} of {len(paths)} images fit into the room at hand; the rest is "
             "decoded anew in every epoch",
             stacklevel=5,
         )
-    return PixelCache(plan)
+    return cache

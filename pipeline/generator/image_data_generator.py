@@ -183,7 +183,8 @@ class ImageDataGenerator:
             subset: `training` or `validation`, if there is a validation_split.
             interpolation: filter of the resize, by Pillow's name.
             keep_aspect_ratio: crop to the target's shape first.
-            cache: `off`, or `ram` to keep decoded pixels in memory.
+            cache: `off`; `ram` or `disk` to keep decoded pixels, in memory or the user's cache folder; `encoded` to
+                keep the files' bytes in memory.
             prefetch: batches that are made ahead.
             parallel: images that are decoded at once.
             decode: `exact` or `fast`.
@@ -268,7 +269,8 @@ class ImageDataGenerator:
             interpolation: filter of the resize, by Pillow's name.
             validate_filenames: leave out paths that are no image file.
             keep_aspect_ratio: crop to the target's shape first.
-            cache: `off`, or `ram` to keep decoded pixels in memory.
+            cache: `off`; `ram` or `disk` to keep decoded pixels, in memory or the user's cache folder; `encoded` to
+                keep the files' bytes in memory.
             prefetch: batches that are made ahead.
             parallel: images that are decoded at once.
             decode: `exact` or `fast`.

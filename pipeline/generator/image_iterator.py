@@ -15,6 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.allocation import keep_freed_memory
+from pipeline.cache import CACHE_MODES
+from pipeline.cache.opening import CacheMode
 from pipeline.errors import InputError
 from pipeline.generator.batch_draws import as_parameters
 from pipeline.generator.batches import BatchMaker, FlowLook, Images, own_array
@@ -36,13 +38,14 @@ class FlowConfig:
     """How fast a flow may work: what Keras's class does not have.
 
     Attributes:
-        cache: `off` decodes every file in every epoch, `ram` keeps decoded pixels in memory, as far as they fit.
+        cache: `off` decodes every file in every epoch, `ram` keeps decoded pixels in memory, as far as they fit; the
+            other modes are those of `CacheConfig`.
         prefetch: batches that are made ahead; 0 makes each only when it is asked for, `auto` is 2.
         parallel: images that are read and decoded at once; `auto` is four times the usable cores.
         decode: `exact` for Pillow's pixels, `fast` for a few grey levels off.
     """
 
-    cache: Literal["off", "ram"] = "off"
+    cache: CacheMode = "off"
     prefetch: int | Literal["auto"] = "auto"
     parallel: int | Literal["auto"] = "auto"
     decode: Literal["exact", "fast"] = "exact"
@@ -51,7 +54,7 @@ class FlowConfig:
         problems = [
             f"{name}={value!r}: choose one of {', '.join(map(repr, choices))}"
             for name, value, choices in (
-                ("cache", self.cache, ("off", "ram")),
+                ("cache", self.cache, CACHE_MODES),
                 ("decode", self.decode, ("exact", "fast")),
             )
             if value not in choices
