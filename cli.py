@@ -25,6 +25,7 @@ from telemetry import (
     RecordError,
     compare_runs,
     epoch_rows,
+    evict_files,
     format_comparison,
     format_table,
     load_run,
@@ -35,7 +36,7 @@ from telemetry import (
 
 if TYPE_CHECKING:
     from model import TrainConfig
-    from pipeline import AugmentRanges, CacheFolder
+    from pipeline import AugmentRanges, CacheFolder, FeedConfig
 
 _UNIT_BYTES = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _AUTO = "auto"
@@ -231,8 +232,7 @@ def main() -> None:
     """The group of all commands."""
 
 
-_TRAIN_OPTIONS = (
-    # data
+_SOURCE_OPTIONS = (
     click.option(
         "--data", "folder", metavar="DIR", help="Images, one sub-folder a class.  [default: a demonstration set]"
     ),
@@ -244,6 +244,8 @@ _TRAIN_OPTIONS = (
         "--y-col", "y_column", metavar="NAME", default="Class", show_default=True, help="The table's column of classes."
     ),
     click.option("--images", metavar="DIR", help="Where relative paths start.  [default: the table's folder]"),
+)
+_SPLIT_OPTIONS = (
     click.option("--val-data", "validation_folder", metavar="DIR", help="Validation images, laid out as --data."),
     click.option("--val-csv", "validation_csv", metavar="FILE", help="Validation table, laid out as --csv."),
     click.option(
@@ -267,7 +269,8 @@ _TRAIN_OPTIONS = (
         default=None,
         help="Decode every file once before the start.  [default: for up to 50,000 files]",
     ),
-    # pipeline
+)
+_INPUT_OPTIONS = (
     click.option(
         "--input",
         type=click.Choice(["tfdata", "idg"]),
@@ -282,6 +285,8 @@ _TRAIN_OPTIONS = (
         metavar="N|HxW",
         help="Size that images are decoded to.  [default: 128 for small_cnn, else the backbone's own]",
     ),
+)
+_DECODE_OPTIONS = (
     click.option(
         "--interpolation",
         type=click.Choice(["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]),
@@ -297,6 +302,8 @@ _TRAIN_OPTIONS = (
         show_default=True,
         help="exact: Pillow's pixels. fast: a few grey levels off.",
     ),
+)
+_CACHE_OPTIONS = (
     click.option(
         "--cache",
         type=click.Choice(["off", "encoded", "ram", "disk"]),
@@ -314,6 +321,8 @@ _TRAIN_OPTIONS = (
         "disk]",
     ),
     click.option("--cache-dir", metavar="DIR", help="Folder of --cache disk.  [default: the user's cache folder]"),
+)
+_BATCH_OPTIONS = (
     click.option(
         "--batch-size", type=click.IntRange(min=1), metavar="N", default=32, show_default=True, help="Images a step."
     ),
@@ -334,7 +343,8 @@ _TRAIN_OPTIONS = (
         show_default=True,
         help="Images that are read and decoded at once. auto: four times the usable cores.",
     ),
-    # augmentation
+)
+_RANGE_OPTIONS = (
     click.option("--rotation", metavar="NUMBER", default=30.0, show_default=True, help="Degrees, to either side."),
     click.option(
         "--width-shift",
@@ -399,6 +409,8 @@ _TRAIN_OPTIONS = (
     click.option(
         "--cval", metavar="NUMBER", default=0.0, show_default=True, help="Level outside for --fill-mode constant."
     ),
+)
+_PLACE_OPTIONS = (
     click.option(
         "--augment-on",
         type=click.Choice(["auto", "host", "device", "off"]),
@@ -413,7 +425,8 @@ _TRAIN_OPTIONS = (
         show_default=True,
         help="fused: one XLA function. addons: tfa.image.transform (TensorFlow 2.15 with the extra `addons`).",
     ),
-    # model
+)
+_MODEL_OPTIONS = (
     click.option(
         "--backbone",
         metavar="NAME",
@@ -458,12 +471,28 @@ _TRAIN_OPTIONS = (
         metavar="SIZE|SHARE",
         help="The most that TensorFlow reserves: 4GiB, plain bytes, or 0.5 of the card.",
     ),
-    # run
+)
+_RUN_OPTIONS = (
     click.option(
         "--evict-page-cache",
         is_flag=True,
         help="Drop the data's files from the page cache first, so that epoch 1 reads the disk.",
     ),
+    click.option("--out", default="runs", show_default=True, metavar="DIR", help="Folder of all runs."),
+    click.option("--name", metavar="NAME", help="Name of this run's folder.  [default: a time stamp]"),
+    click.option("--resume", "resumed", metavar="RUN", help="Continue a stopped run; all other flags come from it."),
+)
+_TRAIN_OPTIONS = (
+    *_SOURCE_OPTIONS,
+    *_SPLIT_OPTIONS,
+    *_INPUT_OPTIONS,
+    *_DECODE_OPTIONS,
+    *_CACHE_OPTIONS,
+    *_BATCH_OPTIONS,
+    *_RANGE_OPTIONS,
+    *_PLACE_OPTIONS,
+    *_MODEL_OPTIONS,
+    *_RUN_OPTIONS,
 )
 
 
@@ -478,9 +507,6 @@ def _with_options(options: tuple[Callable, ...]) -> Callable[[Callable], Callabl
 
 @main.command()
 @_with_options(_TRAIN_OPTIONS)
-@click.option("--out", default="runs", show_default=True, metavar="DIR", help="Folder of all runs.")
-@click.option("--name", metavar="NAME", help="Name of this run's folder.  [default: a time stamp]")
-@click.option("--resume", "resumed", metavar="RUN", help="Continue a stopped run; all other flags come from it.")
 @click.pass_context
 def train(ctx: click.Context, out: str, name: str | None, resumed: str | None, **flags: Any) -> None:
     """Train a classifier and record the load on disk, CPU and GPU.
@@ -573,21 +599,20 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
     model.check_backbone(flags["backbone"])
     size = flags["image_size"] or ((128, 128) if is_small else (model.default_image_size(flags["backbone"]),) * 2)
     augment_on = _augment_on(flags, model.visible_gpus())
-    prefetch = 0 if flags["no_prefetch"] else _resolved(flags["prefetch"], pipeline.AUTOMATIC_PREFETCH_BATCHES)
     try:
         return model.TrainConfig(
             data=pipeline.DataConfig(
                 **paths("folder", "csv", "images", "validation_folder", "validation_csv"),
                 **chosen("x_column", "y_column", "validation_fraction", "bad_files", "verify"),
             ),
-            feed=pipeline.FeedConfig(
-                decode=pipeline.DecodeConfig(height=size[0], width=size[1], **chosen("interpolation", "method")),
-                **chosen("batch_size", "seed", "resampler"),
-                prefetch_batches=prefetch,
-                parallel_images=_resolved(flags["parallel"], pipeline.automatic_parallel_images()),
+            feed=_feed_config(
+                flags,
+                size,
                 augment=None if augment_on == "off" else _augment_ranges(flags),
                 augment_on="device" if augment_on == "device" else "host",
                 preprocess=model.preprocessing_of(flags["backbone"]),
+                seed=flags["seed"],
+                resampler=flags["resampler"],
             ),
             weights=_weights(flags["weights"], is_small),
             cache=pipeline.CacheConfig(
@@ -600,6 +625,23 @@ def _train_config(flags: dict[str, Any]) -> TrainConfig:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _feed_config(flags: dict[str, Any], size: tuple[int, int], **others: Any) -> FeedConfig:
+    import pipeline
+
+    height, width = size
+    return pipeline.FeedConfig(
+        decode=pipeline.DecodeConfig(
+            height=height, width=width, interpolation=flags["interpolation"], method=flags["method"]
+        ),
+        batch_size=flags["batch_size"],
+        prefetch_batches=0
+        if flags["no_prefetch"]
+        else _resolved(flags["prefetch"], pipeline.AUTOMATIC_PREFETCH_BATCHES),
+        parallel_images=_resolved(flags["parallel"], pipeline.automatic_parallel_images()),
+        **others,
+    )
 
 
 def _weights(given: str | None, is_small: bool) -> str:
@@ -643,6 +685,53 @@ def _gpu_memory(flags: dict[str, Any]) -> Any:
 
 def _resolved(value: int | str, automatic: int) -> int:
     return automatic if value == _AUTO else int(value)
+
+
+@main.command()
+@_with_options((*_SOURCE_OPTIONS, *_DECODE_OPTIONS, *_BATCH_OPTIONS, *_RANGE_OPTIONS))
+@click.option(
+    "--image-size",
+    type=SizeType(),
+    metavar="N|HxW",
+    default="224",
+    show_default=True,
+    help="Size that images are decoded to.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Images to measure with: a random part of the data.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="Repetitions.")
+@click.option(
+    "--step-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Play an accelerator that needs N ms a batch.",
+)
+def bench(most: int, rounds: int, step_ms: float | None, image_size: tuple[int, int], **flags: Any) -> None:
+    """Measure how fast each stage of the pipeline is on your data, and say which flags to set."""
+    with _stopped_in_one_line(), _errors_as_one_line():
+        with _start_up_messages_held():
+            import pipeline
+        sources = {name: flags[name] for name in ("folder", "csv", "images", "x_column", "y_column")}
+        try:
+            config = _feed_config(flags, image_size, augment=_augment_ranges(flags))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        result = pipeline.run_bench(
+            pipeline.DataConfig(**sources, validation_fraction=0.0),
+            config,
+            most=most,
+            rounds=rounds,
+            step_seconds=None if step_ms is None else step_ms / 1000,
+            evict=lambda paths: evict_files(paths).reason,
+            report=_say,
+        )
+    click.echo(result)
 
 
 def _explain_options(command: Callable) -> Callable:

@@ -13,6 +13,7 @@ from pipeline.augment import (
     draw_rows,
     preprocess_function,
 )
+from pipeline.bench import run_bench
 from pipeline.cache import (
     CACHE_MODES,
     CacheConfig,
@@ -121,6 +122,7 @@ __all__ = [
     "random_shear",
     "random_shift",
     "random_zoom",
+    "run_bench",
     "samples_from_folder",
     "samples_from_table",
     "save_img",

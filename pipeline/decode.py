@@ -121,22 +121,38 @@ def decode_image(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
     Raises:
         tf.errors.OpError: if the bytes are not an image, or not a whole one.
     """
-    contents = tf.convert_to_tensor(contents)
-    # a scaled image cannot be cropped as the whole one would be
-    is_fast = config.method == "fast" and not config.keep_aspect_ratio
-    decode_jpeg = _jpeg_scaler(config) if is_fast else _decode_jpeg_exactly
-    if config.color_mode == "rgb" and not config.saturate_sixteen_bit:
-        image = decode_pixels(contents, decode_jpeg)
-    else:
-        image = _decode_colours(contents, config, decode_jpeg)
+    image = decode_before_resize(contents, config)
     if config.interpolation == "nearest":
         # also the faster of the two: TensorFlow's own nearest takes half as long again
         resized = _resize_nearest(image, config)
-    elif is_fast and config.color_mode == "rgb" and config.interpolation in _TENSORFLOW_FILTERS:
+    elif _is_scaled(config) and config.color_mode == "rgb" and config.interpolation in _TENSORFLOW_FILTERS:
         resized = _resize_without_antialias(image, config)
     else:
         resized = _resize_with_pillow(image, config)
     return tf.ensure_shape(resized, (config.height, config.width, config.channels))
+
+
+@tf.autograph.experimental.do_not_convert
+def decode_before_resize(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
+    """The image at the file's size, or at the fraction of it that `fast` decodes to.
+
+    Args:
+        contents: string (), the bytes of an image file.
+        config: as for `decode_image`.
+
+    Returns:
+        uint8 (H, W, 3, 4 or 1), 0 to 255.
+    """
+    contents = tf.convert_to_tensor(contents)
+    decode_jpeg = _jpeg_scaler(config) if _is_scaled(config) else _decode_jpeg_exactly
+    if config.color_mode == "rgb" and not config.saturate_sixteen_bit:
+        return decode_pixels(contents, decode_jpeg)
+    return _decode_colours(contents, config, decode_jpeg)
+
+
+def _is_scaled(config: DecodeConfig) -> bool:
+    # a scaled image cannot be cropped as the whole one would be
+    return config.method == "fast" and not config.keep_aspect_ratio
 
 
 def decode_whole_in_python(contents: bytes, config: DecodeConfig) -> np.ndarray:

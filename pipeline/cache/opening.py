@@ -25,7 +25,7 @@ from pipeline.decode import DecodeConfig
 from pipeline.errors import InputError
 from pipeline.memory import usable_memory_bytes
 
-__all__ = ["CACHE_MODES", "CacheConfig", "open_cache"]
+__all__ = ["CACHE_MODES", "CacheConfig", "CacheMode", "open_cache", "usable_cache_bytes"]
 
 CacheMode = Literal["off", "encoded", "ram", "disk"]
 CACHE_MODES: tuple[str, ...] = get_args(CacheMode)
@@ -129,6 +129,11 @@ def _unusable(config: CacheConfig, error: OSError) -> InputError:
         f"--cache disk: {config.place} cannot hold it ({error.strerror or error}); name another folder with "
         "--cache-dir, a smaller --cache-budget, or take --cache ram"
     )
+
+
+def usable_cache_bytes() -> int:
+    """What caches in memory may take together if nobody says otherwise."""
+    return int(usable_memory_bytes() * _MEMORY_SHARE)
 
 
 def _budget(config: CacheConfig, spent_bytes: int, held_bytes: int) -> tuple[int, str]:

@@ -15,8 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.allocation import keep_freed_memory
-from pipeline.cache import CACHE_MODES
-from pipeline.cache.opening import CacheMode
+from pipeline.cache import CACHE_MODES, CacheMode
 from pipeline.errors import InputError
 from pipeline.generator.batch_draws import as_parameters
 from pipeline.generator.batches import BatchMaker, FlowLook, Images, own_array
