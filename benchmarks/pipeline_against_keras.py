@@ -30,6 +30,8 @@ import tensorflow as tf
 from run_facts import run_facts
 
 from pipeline import (
+    INTERPOLATIONS,
+    METHODS,
     CacheConfig,
     ChannelAffine,
     DecodeConfig,
@@ -114,14 +116,27 @@ def format_figures(figures: dict[str, dict[str, list[float]]]) -> str:
 @click.option("--size", default=299, show_default=True)
 @click.option("--batch-size", default=32, show_default=True)
 @click.option("--rounds", default=3, show_default=True)
+@click.option("--interpolation", type=click.Choice(INTERPOLATIONS), default="nearest", show_default=True)
+@click.option("--decode", "method", type=click.Choice(METHODS), default="exact", show_default=True)
 @click.option("--keras-images", default=640, show_default=True, help="Images that Keras's generator makes a figure.")
 @click.option("--json", "as_json", is_flag=True)
-def main(data: str, size: int, batch_size: int, rounds: int, keras_images: int, as_json: bool) -> None:
+def main(
+    data: str,
+    size: int,
+    batch_size: int,
+    rounds: int,
+    interpolation: str,
+    method: str,
+    keras_images: int,
+    as_json: bool,
+) -> None:
     """Prints the pipeline's images/s beside Keras's generator's."""
     samples = samples_from_folder(data)
-    config = FeedConfig(decode=DecodeConfig(height=size, width=size), batch_size=batch_size, preprocess=_SCALE)
+    decode = DecodeConfig(height=size, width=size, interpolation=interpolation, method=method)
+    config = FeedConfig(decode=decode, batch_size=batch_size, preprocess=_SCALE)
     figures = measure(samples, config, rounds, keras_images)
-    about = run_facts(images=len(samples), size=size, batch_size=batch_size, rounds=rounds)
+    asked = {"size": size, "batch_size": batch_size, "interpolation": interpolation, "decode": method, "rounds": rounds}
+    about = run_facts(images=len(samples), **asked)
     if as_json:
         print(json.dumps({**about, "images_per_second": figures}))
     else:

@@ -10,15 +10,12 @@ from typing import Any
 import tensorflow as tf
 
 
-def run_facts(*, images: int, size: int, batch_size: int, rounds: int) -> dict[str, Any]:
-    """Date, versions, cores and the measurement's own sizes."""
+def run_facts(**measurement: Any) -> dict[str, Any]:
+    """Date, versions, cores and what the measurement says of itself."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "tensorflow": tf.__version__,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
-        "images": images,
-        "size": size,
-        "batch_size": batch_size,
-        "rounds": rounds,
+        **measurement,
     }

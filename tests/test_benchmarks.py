@@ -11,8 +11,10 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def test_every_script_is_tried_here():
-    names = {"generator_against_keras.py", "pipeline_against_keras.py", "warp_variants.py"}
-    assert {path.name for path in BENCHMARKS.glob("*.py")} == names | {"run_facts.py"}  # which the first two import
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"run_facts"}  # which the others import
+    tried = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'"{name}.py"' in tried for name in scripts)
+    assert len(scripts) >= 6
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +71,26 @@ def test_the_variants_of_the_warp_give_the_same_pixels_and_a_time_each():
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(lines) == 8
     assert all("us CPU/image" in line for line in lines[1:])
+
+
+def test_each_cache_is_measured_in_a_process_of_its_own(photo_folder):
+    command = [sys.executable, str(BENCHMARKS / "caches.py"), "--data", str(photo_folder)]
+    tiny = ["--size", "24", "--batch-size", "8", "--rounds", "1"]
+    lines = subprocess.run([*command, *tiny], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["cache", "off", "encoded", "ram", "disk", "half", "half"]
+    assert lines[4].split()[2] == "1.00"  # ram, of itself
+
+
+def test_large_photos_are_made_and_decoded_both_ways(photo_folder):
+    command = [sys.executable, str(BENCHMARKS / "large_photos.py"), "--data", str(photo_folder)]
+    tiny = ["--images", "4", "--width", "120", "--height", "90", "--size", "24", "--rounds", "1"]
+    lines = subprocess.run([*command, *tiny], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["exact", "fast"]
+    assert lines[1].endswith("1.00x")
+
+
+def test_a_table_is_timed_to_its_first_batch(photo_folder):
+    command = [sys.executable, str(BENCHMARKS / "first_batch.py"), "--data", str(photo_folder)]
+    tiny = ["--rows", "60", "--size", "24", "--batch-size", "8"]
+    lines = subprocess.run([*command, *tiny], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["s"] * 5
