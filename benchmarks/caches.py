@@ -2,10 +2,10 @@
 
     python benchmarks/caches.py --data photos
 
-Every cache runs in its own process, one after the other, round by round: one dataset over all epochs, of which the third
-and later are counted, from the last batch of the second to the last of all. `half` is `ram` with half the budget; it is
-compared with the mean time of `off` and `ram`. Memory is RssAnon + RssShmem of the process, its peak, and at the end of the
-last epoch as a multiple of that at the end of the third. The model is left out: the loop drops the batches.
+Every cache runs in its own process, one after the other, round by round: one dataset over all epochs, of which the
+third and later are counted, from the last batch of the second to the last of all. `half` is `ram` with half the budget;
+it is compared with the mean time of `off` and `ram`. Memory is RssAnon + RssShmem of the process: its peak, and at the
+end of the last epoch as a multiple of that at the end of the third. The model is left out: the loop drops the batches.
 """
 
 from __future__ import annotations
