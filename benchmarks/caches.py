@@ -109,9 +109,8 @@ def main(data: str, size: int, batch_size: int, rounds: int, epochs: int, mode: 
         images=len(samples_from_folder(data)), size=size, batch_size=batch_size, rounds=rounds, epochs=epochs
     )
     print(", ".join(f"{name} {value}" for name, value in about.items()))
-    print(
-        f"{'cache':10}{'images/s':>10}{'of ram':>9}{'peak MiB':>11}{'planned MiB':>13}{'peak - off - planned':>23}{'growth':>9}"
-    )
+    titles = f"{'cache':10}{'images/s':>10}{'of ram':>9}{'peak MiB':>11}{'planned MiB':>13}"
+    print(f"{titles}{'peak - off - planned':>23}{'growth':>9}")
     for each, values in median.items():
         speed, peak, planned = values["images_per_second"], values["peak_mib"], values["planned_mib"]
         in_memory = 0.0 if each == "disk" else planned
