@@ -27,7 +27,7 @@ __all__ = ["MARKS_FILE", "ROWS_FILE", "DiskStore"]
 ROWS_FILE = "rows"
 MARKS_FILE = "complete"
 
-_EMPTY = 0
+# a mark of 0 stands at an empty place
 _ON_DISK = 1
 _MARK_BYTES = 8
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -56,19 +56,20 @@ class DiskStore:
         # the room is taken now: a full disk is met here and not in the middle of an epoch
         self._rows = _PlacedFile(folder / ROWS_FILE, count * self._row_bytes)
         self._marks = _PlacedFile(folder / MARKS_FILE, count * _MARK_BYTES)
-        found = np.empty(count, np.uint64)
-        self._marks.read(found.view(np.uint8), 0)
-        self._complete = (found == self._mark) | (found == _ON_DISK)
-        self._is_filled_here = np.zeros(count, bool)
+        found = self._marks_at(0, count)
+        # what a process of this boot left when it was killed is settled together with what this one adds
+        self._is_unsettled = found == self._mark
+        self._complete = self._is_unsettled | (found == _ON_DISK)
         self._is_failing = False
-        weakref.finalize(self, _settle, self._rows, self._marks, self._is_filled_here)
+        weakref.finalize(self, _settle, self._rows, self._marks, self._is_unsettled)
 
     def complete(self, slots: np.ndarray) -> np.ndarray:
         """Which of these places can be read, bool (N,); rows that another process has filled meanwhile count."""
-        for slot in slots[~self._complete[slots]]:
-            mark = np.empty(1, np.uint64)
-            self._marks.read(mark.view(np.uint8), int(slot) * _MARK_BYTES)
-            self._complete[slot] = mark[0] in (self._mark, _ON_DISK)
+        unknown = slots[~self._complete[slots]]
+        if len(unknown):
+            first = int(unknown.min())
+            marks = self._marks_at(first, int(unknown.max()) + 1 - first)[unknown - first]
+            self._complete[unknown] |= (marks == self._mark) | (marks == _ON_DISK)
         return self._complete[slots]
 
     def read(self, slots: np.ndarray) -> np.ndarray:
@@ -88,7 +89,12 @@ class DiskStore:
             except OSError as error:
                 self._warn_once(error)
                 continue
-            self._complete[slot] = self._is_filled_here[slot] = True
+            self._complete[slot] = self._is_unsettled[slot] = True
+
+    def _marks_at(self, first: int, count: int) -> np.ndarray:
+        marks = np.empty(count, np.uint64)
+        self._marks.read(marks.view(np.uint8), first * _MARK_BYTES)
+        return marks
 
     def _warn_once(self, error: OSError) -> None:
         if not self._is_failing:
@@ -170,14 +176,14 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDONLY | flags)
 
 
-def _settle(rows: _PlacedFile, marks: _PlacedFile, is_filled_here: np.ndarray) -> None:
-    """Makes what this process wrote count after the machine goes down, too."""
-    if not is_filled_here.any():
+def _settle(rows: _PlacedFile, marks: _PlacedFile, is_unsettled: np.ndarray) -> None:
+    """Makes these rows count after the machine goes down, too."""
+    if not is_unsettled.any():
         return
     with contextlib.suppress(OSError):  # then it counts until then
         rows.sync()
         on_disk = np.array([_ON_DISK], np.uint64).view(np.uint8)
-        for slot in np.flatnonzero(is_filled_here):
+        for slot in np.flatnonzero(is_unsettled):
             marks.write(on_disk, int(slot) * _MARK_BYTES)
         marks.sync()
 

@@ -159,8 +159,12 @@ def _line(config: CacheConfig, plan: CachePlan, cache: SampleCache, name: str, b
     count = len(plan.sizes)
     what = f"{_WHAT_IS_KEPT[config.mode]} of {plan.kept} of {count} {name}, {plan.kept_bytes / _MIB:,.0f} MiB"
     limit = "" if plan.kept == count else f" (no more fit: {because} is {max(plan.budget_bytes, 0) / _MIB:,.0f} MiB)"
-    there = f"; {cache.complete} are there" if cache.complete else ""
-    return f"cache {config.mode}: {what}{limit}{there}, filled in epoch 1"
+    complete = cache.complete
+    if not complete:
+        there = "filled in epoch 1"
+    else:
+        there = "all there" if complete == plan.kept else f"{complete} there, the rest filled in epoch 1"
+    return f"cache {config.mode}: {what}{limit}, {there}"
 
 
 def _file_bytes(path: str) -> int:
