@@ -33,7 +33,7 @@ Taps = Callable[[tf.Tensor, int], tuple[tf.Tensor, int, tf.Tensor]]
 
 
 def _warp(make_tap: Callable[[tf.Tensor], Tap], taps: Taps = _taps) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """The warp of `resample_bilinear` with clamped borders, its taps taken by `make_tap(images)`."""
+    """The warp with clamped borders, its taps taken by `make_tap(images)` and blended along the rows first."""
 
     def warp(images: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
         height, width = images.shape[1], images.shape[2]
@@ -112,7 +112,8 @@ def packed_taps(images: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
 
 VARIANTS = {
     "as used": lambda images, draws: resample_bilinear(images, draws, fill_mode="nearest", cval=0.0),
-    "the same with an integer cast": _warp(batch_gather, taps_by_cast),
+    "blended by differences": _warp(batch_gather),
+    "blended so, with an integer cast": _warp(batch_gather, taps_by_cast),
     "gather_nd by (row, column)": _warp(gather_by_row_and_column),
     "one gather from the flat batch": _warp(flat_gather),
     "gather from float32": _warp(float_gather),

@@ -69,7 +69,7 @@ def test_the_variants_of_the_warp_give_the_same_pixels_and_a_time_each():
         "1",
     ]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert all("us CPU/image" in line for line in lines[1:])
 
 

@@ -64,11 +64,13 @@ def resample_bilinear(images: tf.Tensor, draws: tf.Tensor, *, fill_mode: str, cv
     def tap(offset: int) -> tf.Tensor:
         return tf.cast(tf.gather(flat, start + offset, batch_dims=1), tf.float32)
 
-    top_left, top_right = tap(0), tap(right)
-    bottom_left, bottom_right = tap(down * width), tap(down * width + right)
-    top = top_left + (top_right - top_left) * weight_x
-    bottom = bottom_left + (bottom_right - bottom_left) * weight_x
-    values = top + (bottom - top) * weight_y
+    # one weight a tap, made once a pixel and not once a channel
+    weight_right_down = weight_x * weight_y
+    weight_down, weight_right = weight_y - weight_right_down, weight_x - weight_right_down
+    values = tap(0) * (1.0 - weight_x - weight_down)
+    values += tap(right) * weight_right
+    values += tap(down * width) * weight_down
+    values += tap(down * width + right) * weight_right_down
     return _with_outside(values, column, row, cval) if fill_mode == "constant" else values
 
 
@@ -106,7 +108,8 @@ def _positions(draws: tf.Tensor, height: int, width: int) -> tuple[tf.Tensor, tf
     x = (tf.range(width, dtype=tf.float32) - centre_column)[tf.newaxis, tf.newaxis, :]
     y = (tf.range(height, dtype=tf.float32) - centre_row)[tf.newaxis, :, tf.newaxis]
     a, b, c, d, e, f = (draws[:, k, tf.newaxis, tf.newaxis] for k in range(6))
-    return a * x + b * y + c + centre_column, d * x + e * y + f + centre_row
+    # what is the same along a row stands in brackets: float sums are not put in another order by the compiler
+    return a * x + (b * y + (c + centre_column)), d * x + (e * y + (f + centre_row))
 
 
 def _taps(position: tf.Tensor, size: int) -> tuple[tf.Tensor, int, tf.Tensor]:
