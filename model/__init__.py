@@ -16,6 +16,7 @@ from model.errors import (
 )
 from model.flow_fit import fit_on_device
 from model.gpu_memory import GpuMemoryConfig, visible_gpus
+from model.placement import Placement, measure_placement
 from model.step_timing import InputClock, InputTotals, time_input
 from model.train_config import TrainConfig
 from model.trainer import TrainResult, resume, resumed_config, train
@@ -29,6 +30,7 @@ __all__ = [
     "InputTotals",
     "ModelError",
     "MonitorError",
+    "Placement",
     "ResumeError",
     "StepError",
     "TrainConfig",
@@ -43,6 +45,7 @@ __all__ = [
     "check_backbone",
     "default_image_size",
     "fit_on_device",
+    "measure_placement",
     "preprocessing_of",
     "resume",
     "resumed_config",

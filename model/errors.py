@@ -16,6 +16,7 @@ Each message is one line that names the thing, shows the value and says what to 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "WeightsError",
     "one_line",
 ]
+
+_TRACE = re.compile(r'\s*(Graph execution error:$|Detected at node .* defined at|File ".*", line \d+, in )')
 
 
 class ModelError(Exception):
@@ -79,6 +82,10 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 def one_line(error: BaseException) -> str:
-    """Another library's message as one line of at most 300 characters; the error's type where it has none."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """Another library's message as one line of at most 300 characters; the error's type where it has none.
+
+    Of a failed graph TensorFlow tells first where each node was made, and what happened only after that.
+    """
+    told = (line for line in str(error).splitlines() if not _TRACE.match(line))
+    text = " ".join(" ".join(told).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."

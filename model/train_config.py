@@ -28,6 +28,8 @@ class TrainConfig:
         monitor: the value by which the best model is chosen.
         gpu_memory: limits on what TensorFlow reserves.
         evict_page_cache: drop the data's files from the operating system's page cache before the first epoch.
+        measure_placement: find out before epoch 1 which place of `feed.augment_on` is the faster; where there is no
+            accelerator, or nothing to augment, the one named there stays.
     """
 
     data: DataConfig
@@ -41,6 +43,7 @@ class TrainConfig:
     monitor: str = "val_accuracy"
     gpu_memory: GpuMemoryConfig = field(default_factory=GpuMemoryConfig)
     evict_page_cache: bool = False
+    measure_placement: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1:

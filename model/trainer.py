@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from model.classifier import METRIC_NAMES, build_classifier
 from model.device_fit import augment_on_device
 from model.errors import ResumeError
 from model.failures import failures_named, interruption_named
-from model.gpu_memory import apply_gpu_memory
+from model.gpu_memory import apply_gpu_memory, visible_gpus
 from model.monitor import check_monitor
+from model.placement import measure_placement
 from model.progress import progress_callback
 from model.step_timing import InputClock, time_input
 from model.train_config import TrainConfig
@@ -172,9 +173,38 @@ class _Job:
     def fit(
         self, recorder: RunRecorder, data: Data, model: tf.keras.Model, *, completed: int, best: float | None
     ) -> None:
-        config = self._config
-        recorder.add_facts(_facts(config, data))
+        recorder.add_facts(_facts(self._config, data))
         write_bad_files(self._folder / "bad_files.csv", data.bad_files)
+        skips = self._config.data.bad_files == "skip"
+        with failures_named(data, workers=_CHECK_WORKERS, skips_bad_files=skips, others=(RecordError,)):
+            self._settle_placement(recorder, data, model)
+            self._fit(recorder, data, model, completed=completed, best=best)
+
+    def result(self) -> TrainResult:
+        run = load_run(self._folder)
+        return TrainResult(folder=self._folder, rows=epoch_rows(run), report=write_report(run))
+
+    def _settle_placement(self, recorder: RunRecorder, data: Data, model: tf.keras.Model) -> None:
+        """Finds out where augmentation runs, once a run: a resumed one goes on where it was."""
+        config = self._config
+        if not config.measure_placement or config.feed.augment is None or config.input != "tfdata":
+            return
+        if not visible_gpus():
+            place = config.feed.augment_on
+            self._report(f"augmentation on the {place}: TensorFlow sees no accelerator to compare it with")
+        else:
+            cached = config.cache.mode in ("ram", "disk")
+            placement = measure_placement(model, data.train, config.feed, cached=cached)
+            place = placement.chosen
+            self._report(str(placement))
+            recorder.add_facts({"placement": placement.to_json()})
+        self._config = replace(config, feed=replace(config.feed, augment_on=place), measure_placement=False)
+        recorder.replace_config(self._config.to_json())
+
+    def _fit(
+        self, recorder: RunRecorder, data: Data, model: tf.keras.Model, *, completed: int, best: float | None
+    ) -> None:
+        config = self._config
         inputs = self._inputs(data, range(completed + 1, config.epochs + 1))
         # the phases come first, so that saving and printing are in none of them
         callbacks = [
@@ -189,15 +219,7 @@ class _Job:
                 augment = augment_function(ranges, preprocess, resampler=config.feed.resampler)
                 stack.enter_context(augment_on_device(model, augment))
             stack.enter_context(time_input(model, self._clock))
-            skips = config.data.bad_files == "skip"
-            stack.enter_context(
-                failures_named(data, workers=_CHECK_WORKERS, skips_bad_files=skips, others=(RecordError,))
-            )
             model.fit(**inputs, epochs=config.epochs, initial_epoch=completed, callbacks=callbacks, verbose=0)
-
-    def result(self) -> TrainResult:
-        run = load_run(self._folder)
-        return TrainResult(folder=self._folder, rows=epoch_rows(run), report=write_report(run))
 
     def _counters(self) -> dict[str, float]:
         totals = self._clock.totals()

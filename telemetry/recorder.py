@@ -132,6 +132,18 @@ class RunRecorder:
             self._document |= dict(facts)
             self._write_document("running")
 
+    def replace_config(self, config: Mapping[str, Any]) -> None:
+        """Writes the configuration anew, for a part of it that was found out only now.
+
+        Raises:
+            PhaseError: if the recorder is not recording.
+            RecordError: if the folder cannot be written.
+        """
+        with self._lock:
+            self._check_recording()
+            self._document |= {"config": dict(config)}
+            self._write_document("running")
+
     def begin_phase(self, epoch: int, phase: Phase) -> None:
         """Marks the begin of a phase.
 

@@ -1,5 +1,6 @@
 """Flows as a training script uses them, beside those of Keras's real generator on the same images."""
 
+import logging
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -343,6 +344,23 @@ def test_a_broken_file_is_named_by_every_way(folder, tmp_path):
     next(flow)
     with pytest.raises(BadFilesError, match=r"bad\.png is truncated or damaged"):
         next(flow)
+
+
+def test_many_flows_are_no_retracing_to_tensorflow(folder):
+    told = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())
+    tf.get_logger().addHandler(handler)
+    try:
+        for number in range(7):
+            flow = ImageDataGenerator(**RANDOM).flow_from_directory(
+                str(folder), target_size=(12 + number, 10), batch_size=4, seed=3
+            )
+            next(flow), flow[1]
+            next(iter(flow.dataset))
+    finally:
+        tf.get_logger().removeHandler(handler)
+    assert told == []
 
 
 def test_threads_get_whole_batches(folder):

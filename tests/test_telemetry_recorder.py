@@ -142,6 +142,17 @@ def test_an_error_passes_through_and_is_the_runs_status(tmp_path, error, status)
     assert [row.phase for row in epoch_rows(run)] == ["train"]
 
 
+def test_a_configuration_found_out_late_takes_the_place_of_the_first(tmp_path):
+    with recorder(tmp_path / "one", facts={"class_names": ["cat", "dog"]}) as writer:
+        writer.replace_config({"cache": "disk"})
+        told = json.loads((tmp_path / "one" / "run.json").read_text())
+        assert (told["config"], told["status"]) == ({"cache": "disk"}, "running")
+    told = json.loads((tmp_path / "one" / "run.json").read_text())
+    assert (told["config"], told["class_names"], told["status"]) == ({"cache": "disk"}, ["cat", "dog"], "finished")
+    with pytest.raises(PhaseError):
+        writer.replace_config({})
+
+
 def test_finishing_twice_changes_nothing(tmp_path):
     with recorder(tmp_path / "one") as writer:
         writer.finish("interrupted")

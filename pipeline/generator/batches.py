@@ -97,7 +97,6 @@ class BatchMaker:
         self._drawn: tuple[int, np.ndarray] | None = None
         shape, dtype = ((None, 8), tf.float32) if self.is_fused else ((None, len(COLUMNS)), tf.float64)
         self.draws_spec = tf.TensorSpec(shape, dtype)
-        self._function = tf.function(self.make, input_signature=[tf.TensorSpec((None,), tf.int64), self.draws_spec])
 
     def parameters(self, epoch: int, indices: np.ndarray) -> np.ndarray:
         """What is done to each image: float64 (N, 10), the columns of `batch_draws.COLUMNS`."""
@@ -136,12 +135,18 @@ class BatchMaker:
             (N, H, W, C) or (N, C, H, W) of the flow's dtype, the caller's own.
         """
         with tf.device("/CPU:0"):
-            images = self._function(tf.constant(indices, tf.int64), tf.constant(self.draws(epoch, indices)))
+            images = self._traced(tf.constant(indices, tf.int64), tf.constant(self.draws(epoch, indices)))
         return own_array(images)
 
     def batch_in_python(self, epoch: int, indices: np.ndarray) -> np.ndarray:
         """The same as `batch` without TensorFlow, whose threads do not survive a fork."""
         return self._in_numpy(self._images.load_in_python(indices), self.parameters(epoch, indices))
+
+    @functools.cached_property
+    def _traced(self) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+        # concrete: TensorFlow takes the functions of all flows for one, and warns of the sixth as of a retracing
+        signature = (tf.TensorSpec((None,), tf.int64), self.draws_spec)
+        return tf.function(self.make).get_concrete_function(*signature)
 
     def _draw(self, epoch: int) -> np.ndarray:
         shape, settings = self._images.shape, self.look.settings
