@@ -300,7 +300,7 @@ _DECODE_OPTIONS = (
         type=click.Choice(["exact", "fast"]),
         default="exact",
         show_default=True,
-        help="exact: Pillow's pixels. fast: a few grey levels off.",
+        help="exact: Pillow's pixels (bilinear: within one level). fast: a few levels off.",
     ),
 )
 _CACHE_OPTIONS = (

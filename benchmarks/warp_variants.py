@@ -57,7 +57,7 @@ def taps_by_cast(position: tf.Tensor, size: int) -> tuple[tf.Tensor, int, tf.Ten
 
 
 def gather_by_row_and_column(images: tf.Tensor) -> Tap:
-    """A gather by (row, column), which clamps both."""
+    """A gather by (row, column), which clamps both: the form that is used on TensorFlow 2.15."""
     return lambda y, x: tf.cast(tf.gather_nd(images, tf.stack([y, x], -1), batch_dims=1), tf.float32)
 
 
@@ -70,7 +70,7 @@ def flat_gather(images: tf.Tensor) -> Tap:
 
 
 def batch_gather(images: tf.Tensor) -> Tap:
-    """A gather with a batch dimension from each image laid out flat."""
+    """A gather with a batch dimension from each image laid out flat: the form that is used elsewhere."""
     height, width = images.shape[1], images.shape[2]
     flat = tf.reshape(images, [-1, height * width, 3])
     return lambda y, x: tf.cast(tf.gather(flat, y * width + x, batch_dims=1), tf.float32)

@@ -27,7 +27,8 @@ from pipeline.cache import (
     plan_cache,
 )
 from pipeline.data import VERIFY_LIMIT, Data, DataConfig, data_place, load_data
-from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image
+from pipeline.decode import decode_image
+from pipeline.decode_config import INTERPOLATIONS, METHODS, DecodeConfig
 from pipeline.demo import demonstration_set
 from pipeline.errors import BadFile, BadFilesError, DataError, InputError, MissingPackageError
 from pipeline.feed import Feed, FeedConfig

@@ -1,7 +1,8 @@
 """Encoded bytes to uint8 pixels at the target size, inside a TensorFlow graph.
 
-`exact` gives, bit for bit, what Pillow's `open`, `convert` and `resize` give, as does Keras's `load_img`; `fast` trades
-a few grey levels for speed. Both take the first frame of an animation and ignore the EXIF orientation.
+`exact` gives what Pillow's `open`, `convert` and `resize` give, as does Keras's `load_img`: bit for bit, but for one
+level here and there under bilinear; `fast` trades a few levels for speed. Both take the first frame of an animation and
+ignore the EXIF orientation.
 
 TensorFlow decodes what it decodes as Pillow does: whole JPEGs of one or three components and whole 8-bit PNGs without
 a palette. Everything else goes to Pillow, which lets other threads run while it decodes: CMYK JPEG, palette and 16-bit
@@ -12,36 +13,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-ColorMode = Literal["rgb", "rgba", "grayscale"]
-Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
-Method = Literal["exact", "fast"]
-
-CHANNELS: dict[str, int] = {"rgb": 3, "rgba": 4, "grayscale": 1}
-INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
-METHODS: tuple[str, ...] = get_args(Method)
+from pipeline.decode_config import CHANNELS, ColorMode, DecodeConfig
+from pipeline.resize import resize, resize_in_python
 
 _PILLOW_MODES = {"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}
-_PILLOW_FILTERS = {
-    "nearest": Image.Resampling.NEAREST,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-    "box": Image.Resampling.BOX,
-    "hamming": Image.Resampling.HAMMING,
-}
-# TensorFlow has no box and no hamming filter: `fast` uses Pillow's for them
-_TENSORFLOW_FILTERS = {
-    "bilinear": tf.image.ResizeMethod.BILINEAR,
-    "bicubic": tf.image.ResizeMethod.BICUBIC,
-    "lanczos": tf.image.ResizeMethod.LANCZOS3,
-}
 # first and last bytes of a file
 _JPEG_MARKS = (b"\xff\xd8\xff", b"\xff\xd9")
 _PNG_MARKS = (b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82")
@@ -56,52 +36,6 @@ _PNG_KINDS = [b"\x08\x00", b"\x08\x02", b"\x08\x04", b"\x08\x06"]
 _SHRINK_RATIOS = np.array([[2], [4], [8]], np.int32)
 
 JpegDecoder = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodeConfig:
-    """How an encoded image becomes pixels.
-
-    Attributes:
-        height: rows of the result, pixels, at least 1.
-        width: columns of the result, pixels, at least 1.
-        interpolation: the filter of the resize, by Pillow's name; all but nearest are antialiased under `exact`.
-        method: `exact` (Pillow's pixels) or `fast` (JPEG scaled while it is decoded, no antialiasing).
-        color_mode: `rgb`, `rgba` (opaque where the file has no transparency) or `grayscale`.
-        keep_aspect_ratio: True crops the middle of the image to the target's shape before the resize.
-        saturate_sixteen_bit: True cuts 16-bit grey off at 255, as Pillow's `convert` does, in place of its high byte.
-    """
-
-    height: int
-    width: int
-    interpolation: Interpolation = "nearest"
-    method: Method = "exact"
-    color_mode: ColorMode = "rgb"
-    keep_aspect_ratio: bool = False
-    saturate_sixteen_bit: bool = False
-
-    @property
-    def channels(self) -> int:
-        """Values a pixel."""
-        return CHANNELS[self.color_mode]
-
-    def __post_init__(self) -> None:
-        problems = [
-            f"{name}: {value!r} is not a whole number of pixels from 1; give one such as 128"
-            for name, value in (("height", self.height), ("width", self.width))
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1
-        ]
-        problems += [
-            f"{name}: {value!r} is unknown; choose one of {', '.join(choices)}"
-            for name, value, choices in (
-                ("interpolation", self.interpolation, INTERPOLATIONS),
-                ("method", self.method, METHODS),
-                ("color_mode", self.color_mode, tuple(CHANNELS)),
-            )
-            if value not in choices
-        ]
-        if problems:
-            raise ValueError("; ".join(problems))
 
 
 # left as it is: autograph would rewrite the functions that run in Python once an image
@@ -121,14 +55,7 @@ def decode_image(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
     Raises:
         tf.errors.OpError: if the bytes are not an image, or not a whole one.
     """
-    image = decode_before_resize(contents, config)
-    if config.interpolation == "nearest":
-        # also the faster of the two: TensorFlow's own nearest takes half as long again
-        resized = _resize_nearest(image, config)
-    elif _is_scaled(config) and config.color_mode == "rgb" and config.interpolation in _TENSORFLOW_FILTERS:
-        resized = _resize_without_antialias(image, config)
-    else:
-        resized = _resize_with_pillow(image, config)
+    resized = resize(decode_before_resize(contents, config), config)
     return tf.ensure_shape(resized, (config.height, config.width, config.channels))
 
 
@@ -144,15 +71,10 @@ def decode_before_resize(contents: tf.Tensor, config: DecodeConfig) -> tf.Tensor
         uint8 (H, W, 3, 4 or 1), 0 to 255.
     """
     contents = tf.convert_to_tensor(contents)
-    decode_jpeg = _jpeg_scaler(config) if _is_scaled(config) else _decode_jpeg_exactly
+    decode_jpeg = _jpeg_scaler(config) if config.scales_jpegs else _decode_jpeg_exactly
     if config.color_mode == "rgb" and not config.saturate_sixteen_bit:
         return decode_pixels(contents, decode_jpeg)
     return _decode_colours(contents, config, decode_jpeg)
-
-
-def _is_scaled(config: DecodeConfig) -> bool:
-    # a scaled image cannot be cropped as the whole one would be
-    return config.method == "fast" and not config.keep_aspect_ratio
 
 
 def decode_whole_in_python(contents: bytes, config: DecodeConfig) -> np.ndarray:
@@ -162,7 +84,7 @@ def decode_whole_in_python(contents: bytes, config: DecodeConfig) -> np.ndarray:
         uint8 (height, width, 3, 4 or 1), 0 to 255.
     """
     pixels = decode_with_pillow(contents, config.color_mode, saturate=config.saturate_sixteen_bit)
-    return _resized_by_pillow(pixels, config)
+    return resize_in_python(pixels, config)
 
 
 def decode_with_pillow(contents: bytes, color_mode: str = "rgb", *, saturate: bool = False) -> np.ndarray:
@@ -305,68 +227,3 @@ def _jpeg_scaler(config: DecodeConfig) -> JpegDecoder:
         return tf.switch_case(step, [decode_at(ratio) for ratio in (1, 2, 4, 8)])
 
     return decode
-
-
-def _resize_nearest(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
-    """Pillow's nearest: output i takes input floor(x_i), where x_0 = scale / 2 and x_i = x_(i-1) + scale in float64.
-
-    The sum is taken step by step as Pillow does: where (i + 1/2) * scale is whole, its rounding decides.
-    """
-    steps = np.ones(max(config.height, config.width))
-    steps[0] = 0.5
-    size = tf.shape(image)[:2]
-    start, used = _crop(size, config) if config.keep_aspect_ratio else (None, size)
-    # a plain division by constants would be optimized into a product with their reciprocals, off in the last bit
-    scale = tf.math.divide_no_nan(tf.cast(used, tf.float64), np.array([config.height, config.width], np.float64))
-    positions = scale[:, tf.newaxis] * steps
-    if start is not None:  # the sum starts there
-        first = tf.cast(start, tf.float64)[:, tf.newaxis] + positions[:, :1]
-        positions = tf.concat([first, positions[:, 1:]], axis=1)
-    # one table for both axes, and no floor (the sums are positive): every op here is paid once an image
-    source = tf.cast(tf.cumsum(positions, axis=1), tf.int32)
-    rows, columns = source[0, : config.height, tf.newaxis], source[1, tf.newaxis, : config.width]
-    # pixel by pixel from the flat image: gathering rows and then columns takes about twice as long
-    places = tf.reshape(rows * size[1] + columns, [-1, 1])
-    pixels = tf.gather_nd(tf.reshape(image, [-1, config.channels]), places)
-    return tf.reshape(pixels, (config.height, config.width, config.channels))
-
-
-def _crop(size: Any, config: DecodeConfig) -> tuple[Any, Any]:
-    """The part of an image that has the target's shape: its (row, column) and its (height, width), as Keras takes it.
-
-    Args:
-        size: (height, width) of the image, a numpy array or a tensor of integers.
-        config: the target.
-    """
-    target = np.array([config.height, config.width])
-    used = _minimum(size, size[::-1] * target // target[::-1])
-    return (size - used) // 2, used
-
-
-def _minimum(first: Any, second: Any) -> Any:
-    return tf.minimum(first, second) if tf.is_tensor(first) else np.minimum(first, second)
-
-
-def _resize_with_pillow(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
-    return tf.numpy_function(lambda pixels: _resized_by_pillow(pixels, config), [image], tf.uint8, stateful=False)
-
-
-def _resized_by_pillow(pixels: np.ndarray, config: DecodeConfig) -> np.ndarray:
-    """uint8 (H, W, C) to uint8 (height, width, C)."""
-    size = np.array(pixels.shape[:2])
-    if tuple(size) == (config.height, config.width):
-        return pixels
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    start, used = _crop(size, config) if config.keep_aspect_ratio else (np.zeros(2, int), size)
-    (top, left), (bottom, right) = start, start + used
-    resized = image.resize(
-        (config.width, config.height), _PILLOW_FILTERS[config.interpolation], box=(left, top, right, bottom)
-    )
-    return _with_channel_axis(np.asarray(resized))
-
-
-def _resize_without_antialias(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
-    method = _TENSORFLOW_FILTERS[config.interpolation]
-    resized = tf.image.resize(image, (config.height, config.width), method=method, antialias=False)
-    # bicubic and lanczos overshoot 0 to 255; the cast cuts, so a half is added to round
-    return tf.cast(tf.clip_by_value(resized, 0.0, 255.0) + 0.5, tf.uint8)

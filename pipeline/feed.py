@@ -29,7 +29,7 @@ from pipeline.augment import (
     preprocess_function,
 )
 from pipeline.cache import SampleCache
-from pipeline.decode import DecodeConfig
+from pipeline.decode_config import DecodeConfig
 from pipeline.loading import FileImages, at_full_batch, finished, stage_parallelism
 from pipeline.randomness import epoch_order
 from pipeline.samples import Samples

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.cache import SampleCache
-from pipeline.decode import DecodeConfig, decode_image, decode_whole_in_python
+from pipeline.decode import decode_image, decode_whole_in_python
+from pipeline.decode_config import DecodeConfig
 from pipeline.iterator_exit import release_iterators_at_exit
 
 __all__ = [

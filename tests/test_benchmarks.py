@@ -94,3 +94,26 @@ def test_a_table_is_timed_to_its_first_batch(photo_folder):
     tiny = ["--rows", "60", "--size", "24", "--batch-size", "8"]
     lines = subprocess.run([*command, *tiny], check=True, capture_output=True, text=True).stdout.splitlines()
     assert [line.split()[-1] for line in lines[1:]] == ["s"] * 5
+
+
+def test_peers_run_in_their_own_environments_and_one_that_fails_says_why(photo_folder, tmp_path):
+    for name in ("feedline", "keras", "spdl"):  # as if made: pip would fetch gigabytes
+        python = tmp_path / name / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+        (tmp_path / name / "complete").touch()
+    command = [sys.executable, str(BENCHMARKS / "compare_peers.py"), "--data", str(photo_folder)]
+    tiny = ["--size", "24", "--batch-size", "8", "--rounds", "1", "--environments", str(tmp_path)]
+    chosen = ["--peer", "feedline", "--peer", "keras generator, 1 thread", "--peer", "spdl"]
+    lines = subprocess.run([*command, *tiny, *chosen], check=True, capture_output=True, text=True).stdout.splitlines()
+    works = [tuple(line.split()[:2]) for line in lines[2:]]
+    assert works == [
+        ("whole", "feedline"),
+        ("whole", "keras"),
+        ("decode", "feedline"),
+        ("decode", "spdl"),
+        ("cached", "feedline"),
+    ]
+    assert lines[2].endswith("1.00x")
+    assert "No module named 'spdl'" in lines[5]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
 from pipeline import ImageDataGenerator
-from pipeline.decode import INTERPOLATIONS, METHODS, DecodeConfig, decode_image, decode_pixels, is_sixteen_bit
+from pipeline.decode import decode_image, decode_pixels, is_sixteen_bit
+from pipeline.decode_config import INTERPOLATIONS, METHODS, DecodeConfig
+from pipeline.resize import resize_in_python
 
 NEAREST = DecodeConfig(height=20, width=24)
 
@@ -96,7 +98,32 @@ def test_every_filter_gives_pillows_pixels_smaller_and_larger(interpolation: str
     contents = encoded(noisy_image(mode), file_format, **options)
     for height, width in ((11, 17), (46, 61), (23, 37)):
         config = DecodeConfig(height=height, width=width, interpolation=interpolation)
-        np.testing.assert_array_equal(decode_image(tf.constant(contents), config), pillow_pixels(contents, config))
+        found = decode_image(tf.constant(contents), config).numpy()
+        off = np.abs(found.astype(int) - pillow_pixels(contents, config))
+        assert off.max() <= (1 if interpolation == "bilinear" else 0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    source=st.tuples(st.integers(1, 700), st.integers(1, 700)),
+    target=st.tuples(st.integers(1, 400), st.integers(1, 400)),
+    levels=st.sampled_from([256, 2]),
+    seed=st.integers(0, 2**32),
+)
+def test_bilinear_is_at_most_one_level_off_pillow(source, target, levels, seed) -> None:
+    pixels = np.random.default_rng(seed).integers(0, levels, (*source, 3)) * (255 // (levels - 1))
+    config = DecodeConfig(height=target[0], width=target[1], interpolation="bilinear")
+    found = resize_in_python(pixels.astype(np.uint8), config)
+    by_pillow = Image.fromarray(pixels.astype(np.uint8)).resize(target[::-1], Image.Resampling.BILINEAR)
+    off = np.abs(found.astype(int) - np.asarray(by_pillow))
+    assert off.max() <= 1
+
+
+def test_bilinear_is_pillows_where_there_is_no_faster_one(monkeypatch) -> None:
+    monkeypatch.setattr("pipeline.resize.NARROWS_BILINEAR", False)
+    contents = encoded(noisy_image(), "PNG")
+    config = DecodeConfig(height=11, width=17, interpolation="bilinear")
+    np.testing.assert_array_equal(decode_image(tf.constant(contents), config), pillow_pixels(contents, config))
 
 
 @settings(max_examples=200, deadline=None)

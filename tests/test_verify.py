@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageFile
 
-from pipeline.decode import DecodeConfig, decode_image
+from pipeline.decode import decode_image
+from pipeline.decode_config import DecodeConfig
 from pipeline.errors import BadFile, BadFilesError, InputError
 from pipeline.samples import Samples
 from pipeline.verify import check_bad_files, drop_bad, verify_samples, write_bad_files

@@ -17,7 +17,7 @@ import numpy as np
 import platformdirs
 
 from pipeline.cache.disk_store import MARKS_FILE, ROWS_FILE
-from pipeline.decode import DecodeConfig
+from pipeline.decode_config import DecodeConfig
 
 __all__ = [
     "CacheFolder",
@@ -76,11 +76,18 @@ def cache_key(paths: Sequence[str], decode: DecodeConfig) -> str:
         32 hexadecimal digits.
     """
     digest = hashlib.sha256()
-    versions = {name: metadata.version(name) for name in ("tensorflow", "pillow")}
+    versions = {name: _version(name) for name in ("tensorflow", "pillow", "cykooz-resizer")}
     digest.update(json.dumps([_FORMAT_VERSION, versions, asdict(decode)], sort_keys=True).encode())
     for path in paths:
         digest.update(b"\0" + os.fsencode(os.path.abspath(path)) + _identity(path))
     return digest.hexdigest()[:_KEY_LENGTH]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _identity(path: str) -> bytes:

@@ -21,7 +21,7 @@ from pipeline.cache.folders import (
 from pipeline.cache.plan import CachePlan, plan_cache
 from pipeline.cache.sample_cache import SampleCache
 from pipeline.cache.stores import FileStore, RowStore
-from pipeline.decode import DecodeConfig
+from pipeline.decode_config import DecodeConfig
 from pipeline.errors import InputError
 from pipeline.memory import usable_memory_bytes
 

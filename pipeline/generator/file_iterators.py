@@ -14,7 +14,8 @@ import pandas as pd
 import tensorflow as tf
 
 from pipeline.cache import CacheConfig, SampleCache, open_cache
-from pipeline.decode import CHANNELS, DecodeConfig, is_sixteen_bit
+from pipeline.decode import is_sixteen_bit
+from pipeline.decode_config import CHANNELS, DecodeConfig
 from pipeline.generator.batches import Unchanged
 from pipeline.generator.image_iterator import Beside, FlowConfig, ImageIterator, check_subset, say
 from pipeline.generator.labels import batch_labels
