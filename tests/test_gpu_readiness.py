@@ -11,6 +11,7 @@ from pipeline import FILL_MODES, AugmentRanges, ChannelAffine, augment_function
 
 # what belongs to a function's frame, not to a device
 _FRAME_OPS = {"Placeholder", "NoOp", "Const", "Identity", "IdentityN", "PartitionedCall", "StatefulPartitionedCall"}
+GATHERS = {"GatherV2", "GatherNd"}  # the warp takes whichever XLA compiles better in the installed version
 AFFINE = ChannelAffine(scale=(1 / 127.5,) * 3, offset=(-1.0,) * 3, reverse_channels=True)
 
 
@@ -41,7 +42,7 @@ def test_every_op_of_the_augmentation_has_a_gpu_kernel(fill_mode):
         tf.TensorSpec((None, 32, 48, 3), tf.uint8), tf.TensorSpec((None, 8), tf.float32)
     )
     ops = ops_of(traced)
-    assert "GatherV2" in ops
+    assert ops & GATHERS
     assert without_gpu_kernel(ops) == set()
 
 
@@ -52,7 +53,8 @@ def test_every_op_of_the_train_step_with_augmentation_has_a_gpu_kernel():
         model.fit(tf.data.Dataset.from_tensors(data), shuffle=False, verbose=0)  # builds metrics and optimizer
         step = tf.function(model.train_step)
         ops = ops_of(step.get_concrete_function(tf.nest.map_structure(tf.constant, data)))
-    assert {"GatherV2", "Conv2D", "Conv2DBackpropFilter"} <= ops
+    assert {"Conv2D", "Conv2DBackpropFilter"} <= ops
+    assert ops & GATHERS
     assert without_gpu_kernel(ops) == set()
 
 
