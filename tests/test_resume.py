@@ -151,13 +151,18 @@ def assert_same_training(run: Path, whole: Path) -> None:
 
 
 def start(*arguments: object) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, ROOT / "cli.py", "train", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )
+    # where a shell runs the tests in the background they ignore SIGINT, and what they start would do so too
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, ROOT / "cli.py", "train", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def marks_of(run: Path) -> list[tuple[int, str, str]]:

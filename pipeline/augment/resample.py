@@ -14,8 +14,8 @@ import tensorflow as tf
 __all__ = ["resample_bilinear", "resample_nearest"]
 
 # XLA clamps each index of a gather, so one into the image laid out flat is the less work of the two. The XLA of
-# TensorFlow 2.15 takes a sixth longer for it all the same.
-_GATHERS_PAIRS_FASTER = tf.__version__.startswith("2.15.")
+# TensorFlow 2.15 to 2.20 takes a sixth longer for it all the same.
+_GATHERS_PAIRS_FASTER = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 21)
 
 
 def _nearest(position: tf.Tensor, size: int) -> tf.Tensor:
