@@ -13,12 +13,16 @@ import os
 import platform
 from collections.abc import Callable
 
-__all__ = ["keep_freed_memory"]
+import numpy as np
+
+__all__ = ["aligned_empty", "keep_freed_memory"]
 
 # from malloc.h
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _KEPT_BYTES = 2**30
+# where TensorFlow takes an array's memory as a tensor's, in place of copying it
+_TENSOR_ALIGNMENT_BYTES = 64
 _OWN_SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
 
@@ -36,6 +40,14 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     return bool(mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES) and mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES))
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
+    """An array of any content that TensorFlow takes over from Python without a copy."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _TENSOR_ALIGNMENT_BYTES, np.uint8)
+    start = -memory.ctypes.data % _TENSOR_ALIGNMENT_BYTES
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 @functools.cache

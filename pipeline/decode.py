@@ -219,7 +219,7 @@ def _jpeg_scaler(config: DecodeConfig) -> JpegDecoder:
 
     def decode(contents: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
         def decode_at(ratio: int) -> Callable[[], tf.Tensor]:
-            return lambda: tf.io.decode_jpeg(contents, channels=3, ratio=ratio, dct_method="INTEGER_FAST")
+            return lambda: tf.io.decode_jpeg(contents, channels=3, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
         # libjpeg rounds a scaled size up
         fits = (shape[:2] + _SHRINK_RATIOS - 1) // _SHRINK_RATIOS >= (config.height, config.width)

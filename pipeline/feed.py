@@ -26,6 +26,7 @@ from pipeline.augment import (
     augment_function,
     draw_parameters,
     draw_rows,
+    host_augment_function,
     preprocess_function,
 )
 from pipeline.cache import SampleCache
@@ -119,8 +120,7 @@ class Feed:
             prepare = at_full_batch(preprocess_function(config.preprocess), config.batch_size)
             batches = self._map(batches, lambda images, draws, labels: (prepare(images), labels))
         elif config.augment_on == "host":
-            augment = augment_function(config.augment, config.preprocess, resampler=config.resampler)
-            augment = at_full_batch(augment, config.batch_size)
+            augment = self._host_augment(config.augment)
             batches = self._map(batches, lambda images, draws, labels: (augment(images, draws), labels))
         else:
             batches = batches.map(lambda images, draws, labels: ((images, draws), labels))
@@ -142,6 +142,15 @@ class Feed:
         """One pass in order without labels: uint8 (N, H, W, 3) as they come from the decoder or the cache."""
         in_order = tf.data.Dataset.range(len(self.samples)).batch(self.config.batch_size)
         return self._finish(self._load(in_order.map(lambda indices: (indices, (), ()))).map(lambda images, *_: images))
+
+    def _host_augment(self, ranges: AugmentRanges) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+        config = self.config
+        how = (ranges, config.preprocess)
+        size = {"height": config.decode.height, "width": config.decode.width}
+        compiled = host_augment_function(*how, resampler=config.resampler, **size)
+        if compiled is not None:
+            return compiled
+        return at_full_batch(augment_function(*how, resampler=config.resampler), config.batch_size)
 
     def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The order of an epoch, and the draws and labels by sample index."""

@@ -13,6 +13,7 @@ from pipeline.cache import SampleCache
 from pipeline.decode import decode_image, decode_whole_in_python
 from pipeline.decode_config import DecodeConfig
 from pipeline.iterator_exit import release_iterators_at_exit
+from pipeline.threads import available_cores
 
 __all__ = [
     "AUTOMATIC_PREFETCH_BATCHES",
@@ -45,6 +46,7 @@ class FileImages:
         self, paths: Sequence[str], decode: DecodeConfig, *, parallel_images: int, cache: SampleCache | None
     ) -> None:
         self.shape = (decode.height, decode.width, decode.channels)
+        self.dtype = np.dtype(np.uint8)
         self._paths = tf.constant([os.fsencode(path) for path in paths], tf.string)  # names need not be text
         self._paths_in_python = paths
         self._decode = decode
@@ -96,6 +98,7 @@ class ArrayImages:
 
     def __init__(self, images: np.ndarray) -> None:
         self.shape = images.shape[1:]
+        self.dtype = images.dtype
         self._images = images
 
     def load(self, indices: tf.Tensor) -> tf.Tensor:
@@ -119,6 +122,7 @@ class KerasImages:
 
     def __init__(self, paths: Sequence[str], decode: DecodeConfig) -> None:
         self.shape = (decode.height, decode.width, decode.channels)
+        self.dtype = np.dtype(np.float32)
         self._paths = paths
         self._decode = decode
 
@@ -145,8 +149,7 @@ class KerasImages:
 
 def automatic_parallel_images() -> int:
     """Images to read and decode at once where nobody said: four times the cores that the process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 4 * cores
+    return 4 * available_cores()
 
 
 def stage_parallelism(is_parallel: bool) -> int | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
 from PIL import Image
 
+from pipeline.allocation import aligned_empty
 from pipeline.decode_config import DecodeConfig
 
 try:
@@ -28,12 +27,10 @@ _PILLOW_FILTERS = {
     "box": Image.Resampling.BOX,
     "hamming": Image.Resampling.HAMMING,
 }
-# TensorFlow has no box and no hamming filter: `fast` uses Pillow's for them
-_TENSORFLOW_FILTERS = {
-    "bilinear": tf.image.ResizeMethod.BILINEAR,
-    "bicubic": tf.image.ResizeMethod.BICUBIC,
-    "lanczos": tf.image.ResizeMethod.LANCZOS3,
-}
+# what `fast` leaves to TensorFlow, which has no box and no hamming filter
+_TENSORFLOW_FILTERS = {"bicubic": tf.image.ResizeMethod.BICUBIC, "lanczos": tf.image.ResizeMethod.LANCZOS3}
+# the loops load two neighbours at a time
+_SMALLEST_BILINEAR_SIDE = 2
 
 
 @tf.autograph.experimental.do_not_convert
@@ -47,52 +44,25 @@ def resize(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
     Returns:
         uint8 (height, width, 3, 4 or 1): Pillow's pixels, but for `fast`, which does not antialias.
     """
-    if config.interpolation == "nearest":
-        # also the faster of the two: TensorFlow's own nearest takes half as long again
-        return _resize_nearest(image, config)
-    if config.scales_jpegs and config.color_mode == "rgb" and config.interpolation in _TENSORFLOW_FILTERS:
-        return _resize_without_antialias(image, config)
-    return tf.numpy_function(lambda pixels: resize_in_python(pixels, config), [image], tf.uint8, stateful=False)
+    in_python = resize_in_python
+    if config.scales_jpegs and config.color_mode == "rgb":
+        if config.interpolation in _TENSORFLOW_FILTERS:
+            return _resize_without_antialias(image, config)
+        if config.interpolation == "bilinear":
+            in_python = _bilinear_without_antialias
+    return tf.numpy_function(lambda pixels: in_python(pixels, config), [image], tf.uint8, stateful=False)
 
 
-def _resize_nearest(image: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
-    """Pillow's nearest: output i takes input floor(x_i), where x_0 = scale / 2 and x_i = x_(i-1) + scale in float64.
-
-    The sum is taken step by step as Pillow does: where (i + 1/2) * scale is whole, its rounding decides.
-    """
-    steps = np.ones(max(config.height, config.width))
-    steps[0] = 0.5
-    size = tf.shape(image)[:2]
-    start, used = _crop(size, config) if config.keep_aspect_ratio else (None, size)
-    # a plain division by constants would be optimized into a product with their reciprocals, off in the last bit
-    scale = tf.math.divide_no_nan(tf.cast(used, tf.float64), np.array([config.height, config.width], np.float64))
-    positions = scale[:, tf.newaxis] * steps
-    if start is not None:  # the sum starts there
-        first = tf.cast(start, tf.float64)[:, tf.newaxis] + positions[:, :1]
-        positions = tf.concat([first, positions[:, 1:]], axis=1)
-    # one table for both axes, and no floor (the sums are positive): every op here is paid once an image
-    source = tf.cast(tf.cumsum(positions, axis=1), tf.int32)
-    rows, columns = source[0, : config.height, tf.newaxis], source[1, tf.newaxis, : config.width]
-    # pixel by pixel from the flat image: gathering rows and then columns takes about twice as long
-    places = tf.reshape(rows * size[1] + columns, [-1, 1])
-    pixels = tf.gather_nd(tf.reshape(image, [-1, config.channels]), places)
-    return tf.reshape(pixels, (config.height, config.width, config.channels))
-
-
-def _crop(size: Any, config: DecodeConfig) -> tuple[Any, Any]:
+def _crop(size: np.ndarray, config: DecodeConfig) -> tuple[np.ndarray, np.ndarray]:
     """The part of an image that has the target's shape: its (row, column) and its (height, width), as Keras takes it.
 
     Args:
-        size: (height, width) of the image, a numpy array or a tensor of integers.
+        size: (height, width) of the image, int (2,).
         config: the target.
     """
     target = np.array([config.height, config.width])
-    used = _minimum(size, size[::-1] * target // target[::-1])
+    used = np.minimum(size, size[::-1] * target // target[::-1])
     return (size - used) // 2, used
-
-
-def _minimum(first: Any, second: Any) -> Any:
-    return tf.minimum(first, second) if tf.is_tensor(first) else np.minimum(first, second)
 
 
 def resize_in_python(pixels: np.ndarray, config: DecodeConfig) -> np.ndarray:
@@ -108,16 +78,37 @@ def resize_in_python(pixels: np.ndarray, config: DecodeConfig) -> np.ndarray:
     size = np.array(pixels.shape[:2])
     if tuple(size) == (config.height, config.width):
         return pixels
+    start, used = _crop(size, config) if config.keep_aspect_ratio else (np.zeros(2, int), size)
+    if config.interpolation == "nearest":
+        return _nearest(pixels, start, used, config)
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     box = None
     if config.keep_aspect_ratio:
-        start, used = _crop(size, config)
         box = (*start[::-1], *(start + used)[::-1])
     elif NARROWS_BILINEAR and config.interpolation == "bilinear" and image.mode == "RGB":
         image = _narrowed(image, config.width)
     resized = image.resize((config.width, config.height), _PILLOW_FILTERS[config.interpolation], box)
     pixels = np.asarray(resized)
     return pixels[:, :, np.newaxis] if pixels.ndim == 2 else pixels
+
+
+def _nearest(pixels: np.ndarray, start: np.ndarray, used: np.ndarray, config: DecodeConfig) -> np.ndarray:
+    # numba takes half a second to import
+    from pipeline.resize_loops import resize_nearest
+
+    resized = aligned_empty((config.height, config.width, pixels.shape[2]), np.uint8)
+    resize_nearest(np.ascontiguousarray(pixels), *map(float, (*start, *used)), resized)
+    return resized
+
+
+def _bilinear_without_antialias(pixels: np.ndarray, config: DecodeConfig) -> np.ndarray:
+    from pipeline.resize_loops import resize_bilinear
+
+    if min(pixels.shape[:2]) < _SMALLEST_BILINEAR_SIDE:
+        return resize_in_python(pixels, config)
+    resized = aligned_empty((config.height, config.width, 3), np.uint8)
+    resize_bilinear(np.ascontiguousarray(pixels), resized)
+    return resized
 
 
 def _narrowed(image: Image.Image, width: int) -> Image.Image:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-__all__ = ["scale_brightness", "scale_brightness_exact", "shift_channels"]
+__all__ = ["BRIGHTNESS_RANGE", "scale_brightness", "scale_brightness_exact", "shift_channels"]
+
+BRIGHTNESS_RANGE = (0.0, 255.0)
 
 _CHANNELS_WITH_ALPHA = 4
 
@@ -24,7 +26,7 @@ def shift_channels(images: tf.Tensor, levels: tf.Tensor) -> tf.Tensor:
 
 
 def scale_brightness(
-    images: tf.Tensor, factors: tf.Tensor, value_range: tuple[float, float] = (0.0, 255.0)
+    images: tf.Tensor, factors: tf.Tensor, value_range: tuple[float, float] = BRIGHTNESS_RANGE
 ) -> tf.Tensor:
     """Multiplies each image by its factor and clips to a range, without Keras's rounding to 8 bits in between.
 

@@ -6,7 +6,7 @@ run.json and applied by whoever loads the saved model.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,11 @@ class ChannelAffine:
     def is_uniform(self) -> bool:
         """Whether all channels are treated alike, so that images of any number of channels can be."""
         return not self.reverse_channels and len(set(self.scale)) == len(set(self.offset)) == 1
+
+    def scaled(self, factor: float) -> ChannelAffine:
+        """This map, and what it gives multiplied by a factor."""
+        scale, offset = (tuple(factor * value for value in values) for values in (self.scale, self.offset))
+        return replace(self, scale=scale, offset=offset)
 
     def apply(self, images: Any) -> Any:
         """Maps RGB values, 0 to 255, to what the backbone expects.

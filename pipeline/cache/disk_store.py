@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.allocation import aligned_empty
+
 __all__ = ["MARKS_FILE", "ROWS_FILE", "DiskStore"]
 
 ROWS_FILE = "rows"
@@ -74,7 +76,7 @@ class DiskStore:
 
     def read(self, slots: np.ndarray) -> np.ndarray:
         """uint8 (N, H, W, C)."""
-        batch = np.empty((len(slots), *self._row_shape), np.uint8)
+        batch = aligned_empty((len(slots), *self._row_shape), np.uint8)
         for row, slot in zip(batch, slots, strict=True):
             self._rows.read(row.reshape(-1), int(slot) * self._row_bytes)
         return batch

@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from pipeline.allocation import aligned_empty
 from pipeline.cache.plan import CachePlan
 from pipeline.cache.stores import Store
 
@@ -89,7 +90,8 @@ class SampleCache:
         if len(missing) == 0:
             return self._store.read(slots)
         held = np.delete(np.arange(len(indices)), missing)
-        batch = np.empty((len(indices), *made.shape[1:]), made.dtype)
+        shape = (len(indices), *made.shape[1:])
+        batch = np.empty(shape, object) if made.dtype == object else aligned_empty(shape, made.dtype.type)
         batch[held] = self._store.read(slots[held])
         batch[missing] = made
         return batch

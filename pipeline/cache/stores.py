@@ -6,7 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["FileStore", "RowStore", "Store"]
+from pipeline.allocation import aligned_empty
+
+__all__ = ["FileStore", "RowStore", "Store", "gathered"]
 
 
 class Store(Protocol):
@@ -31,6 +33,12 @@ class Store(Protocol):
         """Fills these places and marks them complete."""
 
 
+def gathered(rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Rows by their numbers, in memory that TensorFlow takes over as it is."""
+    # numpy buffers the result unless it may clip; the numbers are in range
+    return np.take(rows, slots, 0, aligned_empty((len(slots), *rows.shape[1:]), rows.dtype.type), mode="clip")
+
+
 class RowStore:
     """Decoded images in memory, one row each.
 
@@ -52,7 +60,7 @@ class RowStore:
 
     def read(self, slots: np.ndarray) -> np.ndarray:
         """uint8 (N, H, W, C)."""
-        return self._rows[slots]
+        return gathered(self._rows, slots)
 
     def write(self, slots: np.ndarray, values: np.ndarray) -> None:
         """From uint8 (N, H, W, C)."""

@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from pipeline.augment import FILL_MODES, ChannelAffine
 from pipeline.augment.colour import scale_brightness, scale_brightness_exact, shift_channels
+from pipeline.augment.host import HostWarp
 from pipeline.augment.resample import resample_bilinear, resample_nearest
 from pipeline.generator.settings import KNOWN_CHANNELS, GeneratorSettings
 from pipeline.generator.standardize import EPSILON, Statistics
 
-__all__ = ["KernelSpec", "augment_batch", "standardize_batch", "why_not_fused"]
+__all__ = ["KernelSpec", "augment_batch", "host_warp", "standardize_batch", "why_not_fused"]
 
 _RESAMPLE = {0: resample_nearest, 1: resample_bilinear}
 
@@ -86,6 +87,34 @@ def augment_batch(spec: KernelSpec) -> Callable[[tf.Tensor, tf.Tensor], tf.Tenso
         return values
 
     return tf.function(augment, jit_compile=True)
+
+
+def host_warp(spec: KernelSpec, settings: GeneratorSettings, affine: ChannelAffine) -> HostWarp | None:
+    """`augment_batch` and `standardize_batch` in one loop over the pixels of uint8 images of three channels.
+
+    Args:
+        spec: the random changes.
+        settings: what follows.
+        affine: the preprocessing function as data.
+
+    Returns:
+        None where it does not cover what is asked.
+    """
+    normalises = (
+        settings.samplewise_center
+        or settings.samplewise_std_normalization
+        or settings.featurewise_center
+        or settings.featurewise_std_normalization
+        or settings.zca_whitening
+    )
+    if normalises or spec.order != 1 or not spec.moves_pixels or spec.channel_shift or spec.brightness == "exact":
+        return None
+    return HostWarp(
+        fill_mode=spec.fill_mode,
+        cval=spec.cval,
+        value_range=spec.value_range if spec.brightness == "clip" else None,
+        affine=affine.scaled(settings.rescale or 1.0),
+    )
 
 
 def standardize_batch(
